@@ -1,0 +1,1 @@
+"""From evidence to findings, from findings to alerts, from alerts to messages."""

@@ -1,0 +1,61 @@
+"""Verdicts: what a detector says about evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from acceptance.series import Series
+
+Severity = Literal["info", "notice", "warning", "critical"]
+SEVERITIES: tuple[Severity, ...] = ("info", "notice", "warning", "critical")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something is wrong (or worth knowing), with the figures it rests on.
+
+    id          entry of findings.yaml
+    series      whom it is about: target, and rank or category where the finding is about one of them
+    since       unix seconds since when the evidence shows it
+    value       the figure judged (an acc_len unless the entry says otherwise), None where there is none
+    lower, upper   its bounds at 95 %, None where the evidence gives none
+    threshold   what the figure was held against
+    steps, requests   evidence behind the value, None where the source cannot tell
+    source      which source told: counter, request, log, gauge, or health, facts, signature
+    cause       the likeliest cause in one sentence
+    why         the evidence in one sentence, with figures
+    resolved    the episode ended within the evidence (``inspect`` only)
+    """
+
+    id: str
+    severity: Severity
+    series: Series
+    since: float
+    source: str
+    why: str
+    cause: str = ""
+    value: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    threshold: float | None = None
+    steps: float | None = None
+    requests: float | None = None
+    resolved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """The evidence is enough, and nothing is wrong."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NotEnough:
+    """The evidence does not suffice for a verdict: an alert's state stays as it is."""
+
+    why: str
+
+
+Verdict = Finding | Clear | NotEnough

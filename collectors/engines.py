@@ -1,0 +1,53 @@
+"""The engines that can be read. A new engine is one folder with an ``ENGINE``; nothing else names engines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from types import MappingProxyType
+
+import collectors
+from collectors.reading import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReaders:
+    """Everything that reads one engine.
+
+    name        as in ``Series.engine``
+    families    literal prefixes of metric names that only this engine's pages have (b"sglang:", b"vllm:", ...)
+    metrics     reader of its metrics page
+    logs        reader of its log
+    documents   path on the server -> reader of the JSON there (``/server_info``, ``/version``); 404 is normal
+    requests    reader of per-request results (response bodies, JSON lines)
+    """
+
+    name: str
+    families: tuple[bytes, ...]
+    metrics: Reader
+    logs: Reader
+    documents: Mapping[str, Reader]
+    requests: Reader
+
+
+@cache
+def engines() -> Mapping[str, EngineReaders]:
+    """Name -> readers, found by looking for packages of this folder that define ``ENGINE``."""
+    found: dict[str, EngineReaders] = {}
+    for module in iter_modules(collectors.__path__):
+        if module.ispkg:
+            engine = getattr(import_module(f"collectors.{module.name}"), "ENGINE", None)
+            if isinstance(engine, EngineReaders):
+                found[engine.name] = engine
+    return MappingProxyType(found)
+
+
+def engine_of(page: bytes) -> str | None:
+    """Whose metrics page this is, by the families on it; None where no engine's are."""
+    for engine in engines().values():
+        if any(page.startswith(prefix) or b"\n" + prefix in page for prefix in engine.families):
+            return engine.name
+    return None

@@ -1,0 +1,1 @@
+"""Where windows (history) and alerts, outbox and facts (state) are kept."""
