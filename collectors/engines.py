@@ -23,6 +23,7 @@ class EngineReaders:
     logs        reader of its log
     documents   path on the server -> reader of the JSON there (``/server_info``, ``/version``); 404 is normal
     requests    reader of per-request results (response bodies, JSON lines)
+    log_marks   literals that only this engine's log has
     """
 
     name: str
@@ -31,6 +32,7 @@ class EngineReaders:
     logs: Reader
     documents: Mapping[str, Reader]
     requests: Reader
+    log_marks: tuple[bytes, ...] = ()
 
 
 @cache
@@ -49,5 +51,13 @@ def engine_of(page: bytes) -> str | None:
     """Whose metrics page this is, by the families on it; None where no engine's are."""
     for engine in engines().values():
         if any(page.startswith(prefix) or b"\n" + prefix in page for prefix in engine.families):
+            return engine.name
+    return None
+
+
+def engine_of_log(lines: bytes) -> str | None:
+    """Whose log this is, by literals in it; None where it has none yet."""
+    for engine in engines().values():
+        if any(mark in lines for mark in engine.log_marks):
             return engine.name
     return None
