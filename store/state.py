@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -119,8 +119,12 @@ class StateStore(Protocol):
         """Remove alerts that became inactive without firing (a pending condition that turned false)."""
         ...
 
-    def due(self, now: float, limit: int) -> list[Delivery]:
-        """Waiting messages whose time has come, oldest first."""
+    def due(self, now: float, limit: int, skip: Collection[str] = ()) -> list[Delivery]:
+        """Waiting messages whose time has come (``next_at <= now``), longest due first; none of a channel in ``skip``.
+
+        Only the oldest waiting message of each alert in each channel counts: a resolved message never overtakes its
+        firing one, not even while that waits for its next try. ``skip`` keeps a stuck channel from using up ``limit``.
+        """
         ...
 
     def attempted(
