@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +33,8 @@ class Truth:
     def add(self, response: dict[str, Any]) -> None:
         """Raises ``ValueError`` where a response disagrees with itself: it could not serve as truth."""
         said = response["metrics"]["speculative_decoding"]
-        histogram, per_step = said["acceptance_histogram"], said["per_step_accepted"] or []
+        histogram: list[int] = said["acceptance_histogram"]
+        per_step: list[int] = said["per_step_accepted"] or []
         steps, accepted = said["num_spec_steps"], said["num_accepted_draft_tokens"]
         if Counter(per_step) != Counter({n: count for n, count in enumerate(histogram) if count}):
             raise ValueError(f"histogram {histogram} is not that of the steps {per_step}")
@@ -84,16 +86,21 @@ def _body(text: str, max_tokens: int, *, temperature: float, seed: int) -> dict[
 
 
 def ask(
-    url: str, requests: Iterator[dict[str, Any]], *, concurrency: int, stop: Callable[[], bool] = lambda: False
+    url: str,
+    requests: Iterator[dict[str, Any]],
+    *,
+    concurrency: int,
+    pause_seconds: float = 0.0,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Truth:
     """Ask for all of ``requests``, or until ``stop``; requests that have begun are always finished.
 
     Any error is raised: a lost response would make the sums wrong.
     """
-    truth, lock = Truth(), threading.Lock()
+    truth, lock, ended = Truth(), threading.Lock(), threading.Event()
 
     def worker(client: httpx.Client) -> None:
-        while not stop():
+        while not (ended.is_set() or stop()):
             with lock:
                 body = next(requests, None)
             if body is None:
@@ -101,8 +108,13 @@ def ask(
             response = client.post("/v1/chat/completions", json={"model": "tiny", **body}).raise_for_status().json()
             with lock:
                 truth.add(response)
+            time.sleep(pause_seconds)
 
     with httpx.Client(base_url=url, timeout=120.0) as client, ThreadPoolExecutor(concurrency) as pool:
-        for done in [pool.submit(worker, client) for _ in range(concurrency)]:
-            done.result()
+        workers = [pool.submit(worker, client) for _ in range(concurrency)]
+        try:
+            for done in workers:
+                done.result()
+        finally:
+            ended.set()
     return truth
