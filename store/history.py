@@ -11,6 +11,9 @@ from acceptance.query import AcceptanceQuery, Sum
 from acceptance.series import Dimension
 from acceptance.window import Window
 
+PERIOD_SECONDS = 86_400
+"""A window belongs to the period in which it ends; periods begin at multiples of this, and are forgotten whole."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
@@ -38,7 +41,11 @@ class History(Protocol):
     """
 
     def append(self, batch: Batch) -> int:
-        """Commit a batch at once; windows whose id is known are ignored. The number of windows that were new."""
+        """Commit a batch at once; the number of windows that were new.
+
+        Windows whose id is known are ignored, however old (a replay repeats id and end), and so are looks whose
+        target, surface and time are known. A cursor replaces the one of its surface.
+        """
         ...
 
     def query(self, query: AcceptanceQuery) -> list[Sum]:
@@ -60,11 +67,11 @@ class History(Protocol):
         ...
 
     def cursors(self) -> list[Cursor]:
-        """Every surface's newest cursor."""
+        """Every surface's cursor, as last written."""
         ...
 
     def drop_before(self, at: float) -> None:
-        """Forget whole periods that ended before ``at``."""
+        """Forget the periods that ended at or before ``at``, whole."""
         ...
 
     def close(self) -> None:
