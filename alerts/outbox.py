@@ -111,7 +111,7 @@ class Outbox:
         self._pauses.clear()
 
     async def run(self) -> None:
-        """Deliver whatever becomes due, until cancelled; what was being sent then is sent again after a restart."""
+        """Deliver whatever becomes due, until cancelled. ``drain`` first: what is under way is sent again later."""
         try:
             while True:
                 self._wake.clear()
@@ -134,7 +134,8 @@ class Outbox:
         try:
             async with asyncio.timeout(seconds):
                 while await self._look() or self._sending:
-                    await asyncio.gather(*self._sending.values())
+                    if self._sending:
+                        await asyncio.wait(self._sending.values(), return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
             log.warning("messages were left for the next start", channels=sorted(self._sending))
             await self._cancel()

@@ -42,7 +42,7 @@ class Notice:
     model: str | None
     drafter: str | None
     engine: str | None
-    measure: str
+    measure: str | None
     value: float | None
     lower: float | None
     upper: float | None
@@ -65,7 +65,7 @@ class Notice:
         body = message.body
         finding = _text(body, "finding") or "unknown"
         return Notice(
-            message_id=message.id,
+            message_id=one_line(message.id, NAME_LIMIT),
             alert_key=message.alert_key,
             resolved=message.kind == "resolved",
             created_at=message.created_at,
@@ -79,7 +79,7 @@ class Notice:
             model=_text(body, "model"),
             drafter=_text(body, "drafter"),
             engine=_text(body, "engine"),
-            measure=_text(body, "measure") or "acc_len",
+            measure=_text(body, "measure"),
             value=_number(body, "value"),
             lower=_number(body, "lower"),
             upper=_number(body, "upper"),
@@ -104,8 +104,8 @@ class Notice:
     def figure(self) -> str:
         """``acc_len 1.04 (1.01-1.07), threshold 1.10``."""
         if self.value is None:
-            return f"{self.measure}: no data"
-        text = f"{self.measure} {number(self.value)}"
+            return "no data"
+        text = f"{self.measure or 'value'} {number(self.value)}"
         if self.lower is not None and self.upper is not None:
             text += f" ({number(self.lower)}-{number(self.upper)})"
         if self.threshold is not None:

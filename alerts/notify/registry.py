@@ -16,10 +16,13 @@ from alerts.notify.channel import ChannelSettings
 
 
 class BadChannel(ValueError):
-    """A channel that cannot be configured like this. ``problems`` are (key, reason); values are not quoted."""
+    """A channel that cannot be configured like this.
+
+    ``problems`` are (key, reason); the key is "" where it is about several. Values are not quoted: they may be secrets.
+    """
 
     def __init__(self, name: str, problems: list[tuple[str, str]]) -> None:
-        super().__init__("; ".join(f"channel {name}: {key}: {reason}" for key, reason in problems))
+        super().__init__("; ".join(f"channel {name}: {f'{key}: ' if key else ''}{reason}" for key, reason in problems))
         self.name = name
         self.problems = problems
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -13,8 +12,9 @@ from pydantic import AfterValidator, ConfigDict, Field, SecretStr
 STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
 """Unknown keys are errors, and errors do not quote values: they may be secrets."""
 
-SHORTEST_SECRET = 8
+SHORTEST_URL_PART = 8
 """Shorter parts of a URL (``api``, ``v1``) are no secrets; blotting them out would make reasons unreadable."""
+SHORTEST_SECRET = 4
 
 
 def _web_url(secret: SecretStr) -> SecretStr:
@@ -24,6 +24,8 @@ def _web_url(secret: SecretStr) -> SecretStr:
         raise ValueError("not a URL") from None
     if url.scheme not in ("http", "https") or not url.host:
         raise ValueError("must be an http:// or https:// URL with a host")
+    if url.userinfo:
+        raise ValueError("must not hold a user or password: use a header")
     return secret
 
 
@@ -35,7 +37,7 @@ def _header_value(secret: SecretStr) -> SecretStr:
 
 
 SecretUrl = Annotated[SecretStr, AfterValidator(_web_url)]
-"""A URL that may hold a token in its path (Slack's does), its query or its user part: it is treated as a secret."""
+"""A URL that may hold a token in its path (Slack's does) or its query: it is treated as a secret."""
 
 SecretHeader = Annotated[SecretStr, AfterValidator(_header_value)]
 
@@ -52,17 +54,10 @@ def origin(url: str) -> str:
 
 
 def url_secrets(url: str) -> Iterator[str]:
-    """Every part of ``url`` by which somebody could use it, in the spellings in which an answer may echo it."""
-    parts = urlsplit(url)
-    yield url
-    yield parts.path
-    yield from parts.path.split("/")
-    yield from (value for _, value in parse_qsl(parts.query))
-    yield parts.query
-    if parts.password is not None:
-        yield parts.password
-        userinfo = f"{unquote(parts.username or '')}:{unquote(parts.password)}"
-        yield base64.b64encode(userinfo.encode()).decode()
+    """Every part of ``url`` by which somebody could use it, and which an answer may echo."""
+    split = urlsplit(url)
+    parts = [url, split.path, *split.path.split("/"), split.query, *(value for _, value in parse_qsl(split.query))]
+    return (part for part in parts if len(part) >= SHORTEST_URL_PART)
 
 
 class Redactor:

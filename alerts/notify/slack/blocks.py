@@ -46,7 +46,8 @@ def _headline(notice: Notice) -> str:
 
 def _summary(notice: Notice) -> str:
     where = f" ({notice.target})" if notice.target else ""
-    return escaped(f"{notice.severity_word}: {notice.title}{where}: {notice.figure()}", SUMMARY_LIMIT)
+    figure = f": {notice.figure()}" if notice.value is not None else ""
+    return escaped(f"{notice.severity_word}: {notice.title}{where}{figure}", SUMMARY_LIMIT)
 
 
 def _fields(notice: Notice) -> list[str]:

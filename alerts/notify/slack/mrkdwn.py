@@ -12,7 +12,7 @@ from alerts.notify.notice import CUT
 
 ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 BRACKETS = {"<": "‹", ">": "›"}
-LOOKALIKES = {"`": "ˋ", "*": "∗", "_": "‗", "~": "∼", ":": "∶", "@": "＠"}
+LOOKALIKES = {"`": "ˋ", "*": "∗", "_": "ˍ", "~": "∼", ":": "∶", "@": "＠"}
 """Slack has no escape for its formatting characters: where they would format, they are replaced."""
 
 _FORMATTING = re.compile(

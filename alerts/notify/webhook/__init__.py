@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 import orjson
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 from pydantic.dataclasses import dataclass
 
 from alerts.notify.channel import Result, RetryAfter, Surroundings
@@ -46,6 +46,12 @@ class WebhookSettings:
     )
     signing_secret: SigningSecret | None = None
 
+    @model_validator(mode="after")
+    def _one_authorization(self) -> Self:
+        if self.bearer_token is not None and "authorization" in map(str.lower, self.headers):
+            raise ValueError("bearer_token and headers both set Authorization")
+        return self
+
     def open(self, name: str, surroundings: Surroundings) -> WebhookChannel:
         return WebhookChannel(name, self, surroundings)
 
@@ -82,7 +88,9 @@ class WebhookChannel:
     @staticmethod
     def _secrets(settings: WebhookSettings) -> list[str]:
         given = [settings.bearer_token, settings.signing_secret, *settings.headers.values()]
-        return [*url_secrets(settings.url.get_secret_value()), *(each.get_secret_value() for each in given if each)]
+        values = [each.get_secret_value() for each in given if each is not None]
+        words = [word for value in values for word in value.split()]
+        return [*url_secrets(settings.url.get_secret_value()), *values, *words]
 
 
 SETTINGS = WebhookSettings

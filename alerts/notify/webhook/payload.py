@@ -39,7 +39,7 @@ def payload(notice: Notice, receiver: str, external_url: str) -> dict[str, Any]:
                 "startsAt": format_time(_started(notice)),
                 "endsAt": format_time(_ended(notice)) if notice.resolved else NOT_ENDED,
                 "generatorURL": notice.link or "",
-                "fingerprint": blake2b(notice.alert_key.encode(), digest_size=8).hexdigest(),
+                "fingerprint": blake2b(notice.alert_key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),
             }
         ],
     }
@@ -74,7 +74,7 @@ def _annotations(notice: Notice) -> dict[str, str]:
         "description": notice.why,
         "cause": notice.cause,
         "remedy": "\n".join(notice.remedy) or None,
-        "measure": notice.measure,
+        "measure": None if notice.value is None else notice.measure,
         **{name: None if value is None else f"{value:.15g}" for name, value in figures.items()},
         "source": notice.source,
         "since": None if notice.since is None else format_time(notice.since),
