@@ -93,9 +93,10 @@ class StateStore(Protocol):
     """Methods block; callers run them in a thread. Every method that writes is one durable transaction."""
 
     def record(self, facts: Sequence[Fact], hits: Sequence[Hit]) -> None:
-        """Keep the newest fact per (target, name), and hits once per (target, incarnation, signature, rank, at).
+        """Keep the newest fact per (target, name), and count hits per (target, incarnation, signature, rank).
 
-        Repeating a call changes nothing: it is made before the cursor that covers it is committed.
+        Repeating a call changes nothing: it is made before the cursor that covers it is committed. A hit is known by
+        its time and excerpt. Excerpts are cut to 500 characters; of a target's hits the 1,000 seen last are kept.
         """
         ...
 
@@ -116,7 +117,17 @@ class StateStore(Protocol):
         ...
 
     def forget_alerts(self, keys: Sequence[str]) -> None:
-        """Remove alerts that became inactive without firing (a pending condition that turned false)."""
+        """Remove alerts that became inactive without firing (a pending condition that turned false).
+
+        One that fired in an earlier episode goes back to resolved instead: were its episode forgotten, the messages of
+        the next would bear ids that exist already, and be dropped.
+        """
+        ...
+
+    def forget_before(self, at: float) -> None:
+        """Retention: remove final messages created before ``at``, unless the alert they began is still open, and
+        alerts resolved before ``at`` of which no message is left.
+        """
         ...
 
     def due(self, now: float, limit: int, skip: Collection[str] = ()) -> list[Delivery]:
