@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from decimal import Decimal
+from math import ceil
 from typing import cast
 
 from acceptance.counts import Counts
@@ -49,12 +51,19 @@ class AcceptanceQuery:
 
     @staticmethod
     def parse(parameters: Mapping[str, Iterable[str]], now: float) -> AcceptanceQuery:
-        """From URL parameters; raises ``BadQuery``. Times are ISO 8601, unix seconds or ``now-1h``."""
-        given = {name: [value for value in values if value != ""] for name, values in parameters.items()}
+        """From URL parameters; raises ``BadQuery``. Times are ISO 8601, unix seconds or ``now-1h``.
+
+        A parameter given empty is as good as absent, but for two: ``category=`` asks for unlabelled requests, and
+        ``by=`` for one sum over everything.
+        """
+        given = {
+            name: [value for value in values if value != "" or name == "category"]
+            for name, values in parameters.items()
+        }
         unknown = set(given) - {"from", "to", "step", "by", "source", "offset", *DIMENSIONS}
         if unknown:
             name = min(unknown)
-            raise BadQuery(name, "unknown parameter")
+            raise BadQuery(name[:40], "unknown parameter")
         end = parse_time("to", _one(given, "to") or "now", now)
         start_text = _one(given, "from")
         start = end - DEFAULT_SPAN_SECONDS if start_text is None else parse_time("from", start_text, now)
@@ -73,7 +82,7 @@ class AcceptanceQuery:
             end=end,
             step=step,
             by=_dimensions(given.get("by", ["target"])),
-            where={name: tuple(parameters[name]) for name in DIMENSIONS if name in parameters},
+            where={name: tuple(given[name]) for name in DIMENSIONS if given.get(name)},
             source=source,
             offset=0.0 if offset_text is None else parse_duration("offset", offset_text),
         )
@@ -82,11 +91,11 @@ class AcceptanceQuery:
         """URL parameters that ``parse`` reads back as this query: the deep link."""
         parameters = [("from", format_time(self.start)), ("to", format_time(self.end)), ("by", ",".join(self.by))]
         if self.step is not None:
-            parameters.append(("step", f"{self.step:g}s"))
+            parameters.append(("step", format_duration(self.step)))
         if self.source is not None:
             parameters.append(("source", self.source))
         if self.offset:
-            parameters.append(("offset", f"{self.offset:g}s"))
+            parameters.append(("offset", format_duration(self.offset)))
         return parameters + [(name, value) for name, values in self.where.items() for value in values]
 
 
@@ -115,9 +124,7 @@ def bucket_start(query: AcceptanceQuery, end: float) -> float:
     start = query.start - query.offset
     if query.step is None:
         return start
-    whole = (end - start) / query.step
-    index = int(whole) - 1 if whole == int(whole) else int(whole)
-    return start + index * query.step
+    return start + (ceil((end - start) / query.step) - 1) * query.step
 
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
@@ -134,23 +141,38 @@ def parse_duration(parameter: str, text: str) -> float:
     return seconds
 
 
+def format_duration(seconds: float) -> str:
+    """What ``parse_duration`` reads back as ``seconds``, to the last bit."""
+    return f"{Decimal(repr(float(seconds))):f}s"
+
+
 def parse_time(parameter: str, text: str, now: float) -> float:
-    """Unix seconds of ISO 8601 (UTC unless it names a zone), unix seconds, or ``now-1h``; raises ``BadQuery``."""
+    """Unix seconds, to the microsecond, of ISO 8601 (UTC unless it names a zone), unix seconds, or ``now-1h``.
+
+    Raises ``BadQuery``.
+    """
     if relative := _RELATIVE.fullmatch(text):
         distance = parse_duration(parameter, relative["duration"]) if relative["duration"] else 0.0
-        return now - distance if relative["sign"] == "-" else now + distance
-    try:
-        seconds = float(text)
-    except ValueError:
-        try:
-            # An unescaped "+" of a zone arrives as a blank.
-            moment = datetime.fromisoformat(text.replace(" ", "+") if text.count(" ") == 1 and "T" in text else text)
-            seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        except (ValueError, OverflowError):
-            seconds = float("nan")
+        seconds = now - distance if relative["sign"] == "-" else now + distance
+    else:
+        seconds = _absolute(text)
     if not 0.0 <= seconds < 1e11:
         raise BadQuery(parameter, f"not a time: {text[:40]!r} (say 2026-12-01T03:00:00Z, 1796094000 or now-1h)")
-    return seconds
+    return round(seconds, 6)
+
+
+def _absolute(text: str) -> float:
+    """Not a number where the text is no time."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        # An unescaped "+" of a zone arrives as a blank.
+        moment = datetime.fromisoformat(text.replace(" ", "+") if text.count(" ") == 1 and "T" in text else text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return float("nan")
 
 
 def format_time(seconds: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
 Engine = Literal["sglang", "vllm"]
@@ -43,7 +43,7 @@ class Series:
 
     def key(self) -> tuple[str | None, ...]:
         """Values in the order of ``DIMENSIONS``."""
-        return tuple(asdict(self).values())
+        return tuple(getattr(self, name) for name in DIMENSIONS)
 
     def only(self, *dimensions: str) -> Series:
         """This series with every dimension but the target and those named forgotten."""

@@ -62,9 +62,9 @@ def _unknown(sums: list[Sum]) -> int:
     return max(sum(value is None for value in item.key) for item in sums)
 
 
-def _order(row: tuple[tuple[tuple[str | None, ...], float], object]) -> tuple[tuple[str, ...], float]:
+def _order(row: tuple[tuple[tuple[str | None, ...], float], object]) -> tuple[tuple[tuple[bool, str], ...], float]:
     key, bucket = row[0]
-    return tuple(value or "" for value in key), bucket
+    return tuple((value is not None, value or "") for value in key), bucket
 
 
 def _answer(key: tuple[str | None, ...], bucket: float, items: list[tuple[Sum, str | None]]) -> Answer:
