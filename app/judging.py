@@ -1,0 +1,62 @@
+"""What the configuration, the catalog and the signatures tell the evaluation."""
+
+from __future__ import annotations
+
+from typing import cast, get_args
+
+from acceptance.series import Dimension, Engine
+from alerts.findings import findings
+from alerts.messages import Links, Routes
+from alerts.rules import Override, Rulebook
+from alerts.verdicts import SEVERITIES
+from app.settings import Config, Where
+from collectors.signatures import signatures
+from service.catalog import LOG_PREFIX, Catalog
+from service.evaluate import Fleet, Surroundings
+
+
+def surroundings(config: Config) -> Surroundings:
+    """Rules with the configured overrides, routes and links. Raises ``ValueError`` for an unknown threshold."""
+    overrides = [
+        Override(finding=override.finding, where=_where(override.where), thresholds=override.set)
+        for override in config.thresholds
+    ]
+    return Surroundings(
+        rulebook=Rulebook(findings(), overrides, interval_seconds=config.evaluation.interval),
+        routes=Routes({severity: config.channels_for(severity) for severity in SEVERITIES}),
+        links=Links(config.external_url),
+        signatures=finding_of_signature(),
+    )
+
+
+def finding_of_signature() -> dict[str, str]:
+    """Signature id -> finding id, of the signatures of every engine that have one."""
+    return {
+        signature.id: signature.finding
+        for engine in cast("tuple[Engine, ...]", get_args(Engine))
+        for signature in signatures(engine).signatures.values()
+        if signature.finding is not None
+    }
+
+
+def fleet(catalog: Catalog) -> Fleet:
+    """Who is watched now, with the lives of the processes whose logs are read."""
+    watched = [status for status in catalog.statuses() if status.removed_at is None]
+    return Fleet(
+        subjects=[catalog.subject(status.target) for status in watched],
+        lives={
+            status.target.name: lives
+            for status in watched
+            if (lives := {life for name, life in status.incarnations.items() if name.startswith(LOG_PREFIX)})
+        },
+    )
+
+
+def _where(where: Where) -> dict[Dimension, tuple[str, ...]]:
+    named: dict[Dimension, tuple[str, ...]] = {
+        "category": where.category,
+        "group": where.group,
+        "model": where.model,
+        "drafter": where.drafter,
+    }
+    return {dimension: values for dimension, values in named.items() if values}
