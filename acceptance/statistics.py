@@ -34,7 +34,7 @@ def bounds(counts: Counts, confidence: float = 0.95) -> Bounds | None:
     or with fewer than ``MIN_EFFECTIVE_CLUSTERS`` effective ones.
     """
     ratio, spread, steps = counts.acc_len, counts.spread, counts.steps
-    if ratio is None or spread is None or not steps or spread.clusters < MIN_CLUSTERS:
+    if ratio is None or spread is None or not steps or not spread.steps_squared or spread.clusters < MIN_CLUSTERS:
         return None
     n = min(steps * steps / spread.steps_squared, spread.clusters)
     if n < MIN_EFFECTIVE_CLUSTERS:
