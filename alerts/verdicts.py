@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from acceptance.series import Series
 
 Severity = Literal["info", "notice", "warning", "critical"]
 SEVERITIES: tuple[Severity, ...] = ("info", "notice", "warning", "critical")
+
+
+def severity_of(text: str) -> Severity:
+    """The severity of this name; the least for a name that is none."""
+    return text if text in SEVERITIES else "info"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +51,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """The evidence is enough, and nothing is wrong."""
+    """The evidence is enough, and nothing is wrong.
+
+    recovered   False: no longer past the threshold, but not past the recovery threshold either (or another finding
+                tells the same fault already). What is pending ends, what fires keeps firing
+    """
 
     why: str = ""
+    recovered: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +69,20 @@ class NotEnough:
 
 
 Verdict = Finding | Clear | NotEnough
+
+
+def detail(finding: Finding) -> dict[str, Any]:
+    """The finding as a JSON object: its fields, and what is known of its series."""
+    fields = asdict(finding)
+    return {**fields, "series": {name: value for name, value in fields["series"].items() if value is not None}}
+
+
+def worst(*severities: Severity | None) -> Severity | None:
+    """The worst of those given, None where none is."""
+    ranks = [SEVERITIES.index(severity) for severity in severities if severity is not None]
+    return SEVERITIES[max(ranks)] if ranks else None
+
+
+def as_severe(left: Severity, right: Severity) -> bool:
+    """Whether ``left`` is ``right`` or worse."""
+    return SEVERITIES.index(left) >= SEVERITIES.index(right)

@@ -1,0 +1,140 @@
+"""Scopes: verdicts on a target as a whole, then on its ranks, then on its categories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from urllib.parse import quote
+
+import structlog
+
+from acceptance.series import UNLABELLED, Series
+from alerts.evidence import Evidence, Level
+from alerts.rules import Resolved, Rulebook
+from alerts.verdicts import SEVERITIES, Clear, Finding, NotEnough, Severity, Verdict, as_severe, worst
+
+log = structlog.get_logger(__name__)
+
+Active = Callable[[str], Severity | None]
+"""Alert key -> the severity at which it fires now (or is still kept firing), None where it does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdict on one finding and scope, all sources taken together."""
+
+    key: str
+    finding: str
+    series: Series
+    resolved: Resolved
+    verdict: Verdict
+
+
+@dataclass(slots=True)
+class Judgement:
+    """Verdicts on one target. ``failed`` are keys whose detector raised: nothing is known, so nothing changes."""
+
+    judged: list[Judged] = field(default_factory=list[Judged])
+    failed: set[str] = field(default_factory=set[str])
+
+
+def alert_key(finding: str, series: Series) -> str:
+    """Stable over restarts, sources and revisions: ``dead-drafter target=decode-3 rank=1``."""
+    parts = [finding, f"target={_quoted(series.target)}"]
+    if series.rank is not None:
+        parts.append(f"rank={_quoted(series.rank)}")
+    if series.category is not None:
+        parts.append(f"category={_quoted(series.category)}")
+    return " ".join(parts)
+
+
+def judge(evidence: Sequence[Evidence], rulebook: Rulebook, level: Level, active: Active) -> Judgement:
+    """Every finding's verdicts on one target.
+
+    A scope keeps quiet while a wider one tells the same finding, and a finding while one it yields to is told of the
+    same scope: what is pending ends, what fires keeps firing.
+    """
+    result = Judgement()
+    told: dict[str, Severity] = {}
+    for finding in rulebook.entries:
+        of_target = rulebook.detector(finding).about == "target"
+        wider: Severity | None = None
+        for scope, sources in scopes_of(item for item in evidence if (item.source is None) == of_target):
+            key = alert_key(finding, scope)
+            resolved = rulebook.resolve(finding, scope, level, () if of_target else categories_of(evidence, scope))
+            if not resolved.enabled:
+                continue
+            try:
+                verdict = judge_sources(sources, resolved, rulebook, finding)
+            except Exception:
+                log.exception("a detector failed", finding=finding, target=scope.target)
+                result.failed.add(key)
+                continue
+            verdict = _quiet(verdict, wider, "the target as a whole")
+            for better in rulebook.entries[finding].unless:
+                verdict = _quiet(verdict, told.get(alert_key(better, scope)), better)
+            severity = worst(verdict.severity if isinstance(verdict, Finding) else None, active(key))
+            if severity is not None:
+                told[key] = severity
+            if scope.rank is None and scope.category is None:
+                wider = severity
+            result.judged.append(Judged(key, finding, scope, resolved, verdict))
+    return result
+
+
+def judge_sources(sources: Iterable[Evidence], resolved: Resolved, rulebook: Rulebook, finding: str) -> Verdict:
+    """Each source judged on its own; any with enough evidence may find something. May raise."""
+    detector = rulebook.detector(finding)
+    return merged([detector.judge(evidence, resolved.limits) for evidence in sources])
+
+
+def merged(verdicts: Sequence[Verdict]) -> Verdict:
+    """The worst finding, resting on most steps; clear only where none finds and at least one says so."""
+    found = [verdict for verdict in verdicts if isinstance(verdict, Finding)]
+    if found:
+        return max(found, key=lambda finding: (SEVERITIES.index(finding.severity), finding.steps or 0.0))
+    clear = [verdict for verdict in verdicts if isinstance(verdict, Clear)]
+    if clear:
+        return Clear("; ".join(verdict.why for verdict in clear if verdict.why), all(v.recovered for v in clear))
+    reasons = [verdict.why for verdict in verdicts if isinstance(verdict, NotEnough)]
+    return NotEnough("; ".join(dict.fromkeys(reasons)) or "no evidence")
+
+
+def _quiet(verdict: Verdict, other: Severity | None, told_by: str) -> Verdict:
+    """A finding that another one tells already, at no lower severity."""
+    if not isinstance(verdict, Finding) or other is None:
+        return verdict
+    if not as_severe(other, verdict.severity):
+        return verdict
+    return Clear(f"told by {told_by}", recovered=False)
+
+
+def scopes_of(evidence: Iterable[Evidence]) -> list[tuple[Series, list[Evidence]]]:
+    """Evidence by scope, the target as a whole first."""
+
+    def place(item: Evidence) -> tuple[bool, bool, str, str]:
+        series = item.series
+        return series.category is not None, series.rank is not None, series.rank or "", series.category or ""
+
+    grouped = [list(items) for _, items in groupby(sorted(evidence, key=place), key=place)]
+    return [(items[0].series, items) for items in grouped]
+
+
+def categories_of(evidence: Iterable[Evidence], scope: Series) -> Collection[str]:
+    """What the traffic of a wider scope is made of, where a source tells."""
+    if scope.category is not None:
+        return ()
+    return {item.series.category for item in evidence if item.series.category is not None}
+
+
+def _quoted(value: str) -> str:
+    return quote(value, safe=":/.@+,~") if value != UNLABELLED else '""'
+
+
+def by_target(evidence: Iterable[Evidence]) -> Mapping[str, list[Evidence]]:
+    """Evidence by target, in the order in which targets come."""
+    targets: dict[str, list[Evidence]] = {}
+    for item in evidence:
+        targets.setdefault(item.series.target, []).append(item)
+    return targets
