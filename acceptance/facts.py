@@ -21,6 +21,7 @@ KNOWN: Mapping[str, str] = MappingProxyType(
         "algorithm": "speculative algorithm or method (EAGLE3, DSPARK, ngram, ...)",
         "drafter": "draft model",
         "k": "draft tokens a step can have accepted",
+        "num_draft_tokens": "draft tokens of a verify step with their root (SGLang): one more than are proposed",
         "draft_attention_backend": "attention backend the drafter runs on",
         "decode_attention_backend": "attention backend of the target's decode",
         "verify_mode": "static, compact or cap-accept (DSpark), or the engine's attention mode of verify",
@@ -32,6 +33,7 @@ KNOWN: Mapping[str, str] = MappingProxyType(
         "context_parallel": "decode-context-parallel size",
         "chunked_prefill_size": "tokens of a prefill chunk",
         "startup_time": "unix time at which the process began, where the engine tells",
+        "process_token": "differs between two processes of a server, where the engine tells no start time",
         "lifetime_acc_len": "the engine's own mean since it began; shown, never judged",
         "synthetic_acceptance": "acceptance is simulated: figures are not real",
     }
