@@ -1,0 +1,49 @@
+"""The HTTP side of the service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from contextlib import AbstractAsyncContextManager
+from importlib.metadata import version
+
+from fastapi import FastAPI
+
+from app.api import problems, reference, routes
+from app.api.guard import Guard
+from app.api.pool import ReadPool
+from app.api.readiness import Readiness
+from app.metrics import Metrics
+from service.reads import Reads
+
+_DESCRIPTION = "Acceptance length of speculative decoding on SGLang and vLLM. Times are UTC; no data is null."
+
+
+def create_app(
+    reads: Reads,
+    *,
+    metrics: Metrics,
+    readiness: Readiness,
+    executor: Executor,
+    host_names: Iterable[str] = (),
+    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
+) -> FastAPI:
+    """The API, /metrics and the probes on one FastAPI object, to which a UI can be added.
+
+    ``executor`` runs the reads of history: its threads are how many run at once, and its owner shuts it down.
+    ``host_names`` are further names under which requests are answered (``Config.host_names``).
+    """
+    app = FastAPI(
+        title="Draftgauge",
+        version=version("draftgauge"),
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+    problems.install(app)
+    routes.install(app, routes.Api(reads, metrics, readiness, ReadPool(executor, metrics)))
+    reference.install(app)
+    app.add_middleware(Guard, names=frozenset(host_names))
+    return app
