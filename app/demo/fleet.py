@@ -1,0 +1,109 @@
+"""A fleet of emulated engines as child processes: what ``draftgauge demo`` watches."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """An emulator to launch: its name, the group of replicas it belongs to, and its options."""
+
+    name: str
+    group: str
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A running emulator. ``url`` is the engine's, ``control_url`` is followed by ``/emulator/...``."""
+
+    name: str
+    group: str
+    engine: str
+    url: str
+    control_url: str
+    log: Path
+
+
+_SGLANG = ("--engine", "sglang", "--categories", "code,chat,creative,agentic", "--tp", "8")
+DEMO: tuple[Spec, ...] = (
+    *(Spec(f"sglang-{number}", "kimi-k3-a", (*_SGLANG, "--seed", str(number))) for number in range(1, 5)),
+    Spec("vllm-1", "kimi-k3-b", ("--engine", "vllm", "--seed", "11", "--ranks", "2")),
+    Spec("vllm-2", "kimi-k3-b", ("--engine", "vllm-rust", "--seed", "12")),
+)
+"""Four SGLang servers in one group and two vLLM servers, one of them behind the Rust frontend, in another."""
+
+
+class Fleet:
+    """Running emulators. They end with ``stop``, and by themselves when this process ends, however it does."""
+
+    def __init__(self, processes: Sequence[subprocess.Popen[bytes]], members: Sequence[Member]) -> None:
+        self.members = tuple(members)
+        self._processes = tuple(processes)
+
+    def stop(self) -> None:
+        """End all of them and wait until they are gone."""
+        _stop(self._processes)
+
+
+def launch(specs: Sequence[Spec], log_directory: Path, speed: float = 1.0) -> Fleet:
+    """Start emulators, and wait until all their ports are open. Their logs are in ``log_directory``.
+
+    Raises RuntimeError where one does not start; the others are ended then.
+    """
+    log_directory.mkdir(parents=True, exist_ok=True)
+    processes = [_start(spec, log_directory, speed) for spec in specs]
+    try:
+        members = [_member(spec, process) for spec, process in zip(specs, processes, strict=True)]
+    except BaseException:
+        _stop(processes)
+        raise
+    return Fleet(processes, members)
+
+
+@contextlib.contextmanager
+def running(specs: Sequence[Spec], log_directory: Path, speed: float = 1.0) -> Generator[Fleet, None, None]:
+    """A fleet for the time of a ``with`` block."""
+    fleet = launch(specs, log_directory, speed)
+    try:
+        yield fleet
+    finally:
+        fleet.stop()
+
+
+def _start(spec: Spec, log_directory: Path, speed: float) -> subprocess.Popen[bytes]:
+    log = log_directory / f"{spec.name}.log"
+    own = ("--name", spec.name, "--log", str(log), "--speed", str(speed), "--exit-with-stdin")
+    # The pipe to its standard input closes with this process, also when that is killed: nothing is left behind.
+    return subprocess.Popen(
+        [sys.executable, "-m", "app.demo.emulator", *spec.options, *own],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def _member(spec: Spec, process: subprocess.Popen[bytes]) -> Member:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError(f"emulator {spec.name} did not start (exit code {process.wait()})")
+    said = orjson.loads(line)
+    return Member(spec.name, spec.group, said["engine"], said["url"], said["control_url"], Path(said["log"]))
+
+
+def _stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        process.send_signal(signal.SIGTERM)
+    for process in processes:
+        with process:
+            process.wait()
