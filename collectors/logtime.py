@@ -61,3 +61,17 @@ def _second(day: str, time: str, zone: str) -> float | None:
         return datetime.fromisoformat(f"{day}T{time}{'+00:00' if zone == 'Z' else zone}").timestamp()
     except ValueError:
         return None
+
+
+class LineClock:
+    """Gives every line a time: its own, else the last one seen, else the time at which it was read."""
+
+    def __init__(self, seen: float | None, read_at: float) -> None:
+        self.seen = seen
+        self._read_at = read_at
+
+    def at(self, own: float | None) -> float:
+        """Time of the next line, whose own is ``own`` where it has one."""
+        if own is not None:
+            self.seen = own
+        return self._read_at if self.seen is None else self.seen

@@ -39,7 +39,11 @@ def facts_of_server_args(args: Mapping[str, object]) -> dict[str, FactValue]:
         algorithm = _scalar(args["speculative_algorithm"])
         facts["speculative"] = algorithm is not None
         facts["algorithm"] = algorithm
-        facts["k"] = draft_limit(args)
+        k, tokens = draft_limit(args), _count(args.get("speculative_num_draft_tokens"))
+        if k is not None and args.get("speculative_eagle_topk") == 1:
+            # Whatever was asked for is adjusted to the length of the chain.
+            tokens = k + 1
+        facts["k"], facts["num_draft_tokens"] = k, tokens
         if algorithm is not None and algorithm != "DSPARK":
             # DSpark's verify mode is an environment variable: only its own start-up line tells it.
             facts["verify_mode"] = _scalar(args.get("speculative_attention_mode"))
