@@ -1,0 +1,207 @@
+"""What an SGLang metrics page shows, sorted by who counts: the tokenizer side by category, schedulers by rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from acceptance.facts import Subject
+from collectors import exposition
+from collectors.deltas import Key
+from collectors.exposition import Sample
+from collectors.reading import Rejected
+
+PREFIXES = ("sglang:", "sglang_")
+"""SGLang's own, and its gateway's (which adds ``worker_addr``)."""
+
+LONGEST_LABEL = 200
+
+_REQUEST_COUNTERS = {
+    "spec_verify_calls_total": "steps",
+    "generation_tokens_total": "tokens",
+    "num_requests_total": "requests",
+}
+_GAUGES = (
+    "spec_accept_length",
+    "spec_accept_rate",
+    "spec_cap_length",
+    "spec_block_accept_length",
+    "spec_num_steps",
+    "spec_num_draft_tokens",
+    "num_running_reqs",
+    "num_queue_reqs",
+)
+_SCHEDULER_COUNTERS = {"realtime_tokens_total": "realtime", "cuda_graph_passes_total": "passes"}
+_SUFFIXES = (*_REQUEST_COUNTERS, *_GAUGES, *_SCHEDULER_COUNTERS)
+_NAMES = {prefix: tuple(prefix + suffix for suffix in _SUFFIXES) for prefix in PREFIXES}
+_SMALLEST_DRAFT = 2.0
+"""The root and one proposal."""
+_ROLES = ("unified", "prefill", "decode")
+
+
+class Group(NamedTuple):
+    """Whose finished requests are counted. ``category`` is None where the families carry no such label."""
+
+    model: str
+    category: str | None
+
+    def key(self, counter: str) -> Key:
+        """The counter's key; a category that is "" differs from none."""
+        return (counter, self.model) if self.category is None else (counter, self.model, self.category)
+
+
+@dataclass(slots=True)
+class Rank:
+    """What the scheduler of one data-parallel rank shows. ``modes`` are those of its passes."""
+
+    model: str
+    gauges: dict[str, float] = field(default_factory=dict[str, float])
+    modes: set[str] = field(default_factory=set[str])
+
+    def gauge(self, name: str) -> float | None:
+        """A gauge above 0; 0.0 is off, or nothing yet."""
+        value = self.gauges.get(name, 0.0)
+        return value if 0.0 < value < float("inf") else None
+
+    def draft_tokens(self, subject: Subject) -> float | None:
+        """Draft tokens of a verify step, the root included: one more than are proposed."""
+        return self.gauge("spec_num_draft_tokens") or subject.number("num_draft_tokens")
+
+    def k(self, subject: Subject) -> int | None:
+        """Draft tokens a step can have accepted: a chain's length, or a tree's depth.
+
+        A k stated together with its algorithm was read from the configuration and wins. The gauges cannot tell a
+        tree of one step from a block drafter (DSpark, whose num_steps is 1): such a page is taken for the latter.
+        """
+        stated = subject.k
+        if stated is not None and subject.text("algorithm") is not None:
+            return stated
+        tokens, steps = self.gauge("spec_num_draft_tokens"), self.gauge("spec_num_steps")
+        if tokens is None or tokens < _SMALLEST_DRAFT:
+            return stated
+        return int(steps) if steps is not None and 1 < steps < tokens - 1 else int(tokens) - 1
+
+
+@dataclass(slots=True)
+class Worker:
+    """One server of the page: its counters, the groups and data-parallel ranks they belong to, its role."""
+
+    counters: dict[Key, float] = field(default_factory=dict[Key, float])
+    groups: set[Group] = field(default_factory=set[Group])
+    ranks: dict[str, Rank] = field(default_factory=dict[str, Rank])
+    role: str | None = None
+
+    def counts(self, counter: str) -> bool:
+        """Whether the page has this request counter at all."""
+        return any(group.key(counter) in self.counters for group in self.groups)
+
+    def total(self, counter: str) -> float:
+        """A request counter summed over all groups."""
+        return sum(self.counters.get(group.key(counter), 0.0) for group in self.groups)
+
+    def draft_tokens(self, subject: Subject) -> float | None:
+        """What the ranks agree on; None where they do not, or none of them tells."""
+        return _agreed(rank.draft_tokens(subject) for rank in self.ranks.values()) or subject.number("num_draft_tokens")
+
+    def k(self, subject: Subject) -> int | None:
+        """What the ranks agree on; None where they do not, or none of them tells."""
+        return _agreed(rank.k(subject) for rank in self.ranks.values()) if self.ranks else subject.k
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Workers by address (``""`` where the page is a server's own), and which families there are."""
+
+    workers: Mapping[str, Worker]
+    families: frozenset[str]
+    rejected: tuple[Rejected, ...]
+
+
+def read(body: bytes, subject: Subject) -> Page | None:
+    """The page; None where it has no SGLang families."""
+    prefix = next((p for p in PREFIXES if body.startswith(p.encode()) or f"\n{p}".encode() in body), None)
+    if prefix is None:
+        return None
+    found = exposition.read(body, _NAMES[prefix])
+    samples = [Sample(sample.name.removeprefix(prefix), sample.labels, sample.value) for sample in found.samples]
+    workers: dict[str, Worker] = {}
+    for address, owned in _by_worker(samples):
+        worker = workers.setdefault(address, Worker(role=_role(owned)))
+        _count_requests(worker, [sample for sample in owned if sample.name in _REQUEST_COUNTERS], subject)
+        _read_ranks(worker, [sample for sample in owned if sample.name not in _REQUEST_COUNTERS])
+    return Page(workers, frozenset(sample.name for sample in samples), found.rejected)
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+def _agreed(values: Iterable[_Number | None]) -> _Number | None:
+    told = {value for value in values if value is not None}
+    return told.pop() if len(told) == 1 else None
+
+
+def _by_worker(samples: Iterable[Sample]) -> Iterator[tuple[str, list[Sample]]]:
+    owned: dict[str, list[Sample]] = {}
+    for sample in samples:
+        owned.setdefault(sample.labels.get("worker_addr", "")[:LONGEST_LABEL], []).append(sample)
+    yield from sorted(owned.items())
+
+
+def _role(samples: Iterable[Sample]) -> str | None:
+    """The one role that the labels name. ``dynamic`` servers change theirs."""
+    roles = {sample.labels["engine_type"] for sample in samples if "engine_type" in sample.labels}
+    role = roles.pop() if len(roles) == 1 else None
+    return role if role in _ROLES else None
+
+
+def _count_requests(worker: Worker, samples: Sequence[Sample], subject: Subject) -> None:
+    """Sum ``is_streaming``, priority and extra labels away; what is left agrees between the families."""
+    label = subject.category_label
+    labelled = any(label in sample.labels for sample in samples)
+    for sample in samples:
+        category = sample.labels.get(label, "")[:LONGEST_LABEL] if labelled else None
+        group = Group(_model(sample), category)
+        key = group.key(_REQUEST_COUNTERS[sample.name])
+        worker.groups.add(group)
+        worker.counters[key] = worker.counters.get(key, 0.0) + sample.value
+
+
+def _read_ranks(worker: Worker, samples: Sequence[Sample]) -> None:
+    """One scheduler speaks for a data-parallel rank: that of its lowest pipeline and tensor rank.
+
+    The others repeat its gauges where all schedulers are asked to report, and count the same passes anyway. With
+    priorities, the empty one is the total.
+    """
+    leaders: dict[str, tuple[int, int]] = {}
+    for sample in samples:
+        rank, place = _dp_rank(sample), _place(sample)
+        leaders[rank] = min(leaders.get(rank, place), place)
+    for sample in samples:
+        name, mode = _dp_rank(sample), sample.labels.get("mode", "")
+        if _place(sample) != leaders[name] or sample.labels.get("priority"):
+            continue
+        rank = worker.ranks.setdefault(name, Rank(_model(sample)))
+        if sample.name in _GAUGES:
+            rank.gauges[sample.name] = sample.value
+        else:
+            key = (_SCHEDULER_COUNTERS[sample.name], name, mode[:LONGEST_LABEL])
+            if key[0] == "passes":
+                rank.modes.add(key[2])
+            worker.counters[key] = worker.counters.get(key, 0.0) + sample.value
+
+
+def _dp_rank(sample: Sample) -> str:
+    return sample.labels.get("dp_rank", "0")[:LONGEST_LABEL]
+
+
+def _place(sample: Sample) -> tuple[int, int]:
+    return _whole(sample.labels.get("pp_rank")), _whole(sample.labels.get("tp_rank"))
+
+
+def _whole(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < len("1000000") else 0
+
+
+def _model(sample: Sample) -> str:
+    return sample.labels.get("model_name", "")[:LONGEST_LABEL]
