@@ -11,7 +11,7 @@ from alerts import spans
 from alerts.evidence import Evidence, Level
 from alerts.limits import Limits
 from alerts.rules import Rulebook
-from alerts.scopes import alert_key, by_target, categories_of, merged, scopes_of
+from alerts.scopes import alert_key, by_target, categories_of, keys_telling, merged, scopes_of
 from alerts.verdicts import Clear, Finding, as_severe
 
 MOST_SPANS = 2000
@@ -60,7 +60,8 @@ def _of_target(
             continue
         wider: list[Episode] = []
         of_target = detector.about == "target"
-        for scope, sources in scopes_of(item for item in evidence if (item.source is None) == of_target):
+        scopes = scopes_of(item for item in evidence if (item.source is None) == of_target)
+        for scope, sources in scopes:
             categories = () if of_target else categories_of(evidence, scope)
             resolved = rulebook.resolve(finding, scope, level, categories)
             if not resolved.enabled:
@@ -71,7 +72,8 @@ def _of_target(
                 episodes = [Episode(verdict, verdict.since, verdict.since)] if isinstance(verdict, Finding) else []
             else:
                 episodes = _slid(sources, rulebook, finding, limits)
-            better = [episode for name in entry.unless for episode in told.get(alert_key(name, scope), ())]
+            keys = [key for name in entry.unless for key in keys_telling(name, scope, scopes)]
+            better = [episode for key in keys for episode in told.get(key, ())]
             episodes = [item for item in episodes if not _told_by(item, better, sources, limits)]
             episodes = [item for item in episodes if not any(item.meets(other) for other in wider)]
             told[alert_key(finding, scope)] = episodes
@@ -110,7 +112,19 @@ def _of_source(evidence: Evidence, rulebook: Rulebook, finding: str, limits: Lim
             ended = as_severe(current.finding.severity, "warning")
             episodes.append(replace(current, finding=replace(current.finding, resolved=ended)))
             current = None
-    return episodes if current is None else [*episodes, current]
+    if current is not None:
+        episodes.append(current)
+    return [_whole(episode, windows) for episode in episodes]
+
+
+def _whole(episode: Episode, windows: Sequence[Sum]) -> Episode:
+    """The episode, whose worst figures are told, with what it comes to in all."""
+    own = spans.with_steps([window for window in windows if episode.start < window.last <= episode.end])
+    counts = spans.added(own)
+    if counts.acc_len is None or (counts.steps or 0.0) <= (episode.finding.steps or 0.0):
+        return episode
+    whole = f"; in all acc_len {counts.acc_len:.2f} over {spans.amount(own, counts)}, until {spans.clock(episode.end)}"
+    return replace(episode, finding=replace(episode.finding, why=episode.finding.why + whole))
 
 
 class _Past:
@@ -137,7 +151,9 @@ def _extended(episode: Episode | None, finding: Finding, window: Sum) -> Episode
     graver = not as_severe(held.severity, finding.severity)
     worse = finding.severity == held.severity and (finding.value or 0.0) <= (held.value or 0.0)
     since = min(held.since, finding.since)
-    return Episode(replace(finding if graver or worse else held, since=since), since, window.last)
+    # While it recovers, a lesser finding may still be true: that is no longer this episode's time.
+    end = window.last if as_severe(finding.severity, held.severity) else episode.end
+    return Episode(replace(finding if graver or worse else held, since=since), since, end)
 
 
 def _told_by(episode: Episode, better: Sequence[Episode], sources: Sequence[Evidence], limits: Limits) -> bool:

@@ -53,14 +53,15 @@ def judge(evidence: Sequence[Evidence], rulebook: Rulebook, level: Level, active
     """Every finding's verdicts on one target.
 
     A scope keeps quiet while a wider one tells the same finding, and a finding while one it yields to is told of the
-    same scope: what is pending ends, what fires keeps firing.
+    same scope, or of a rank of it: what is pending ends, what fires keeps firing.
     """
     result = Judgement()
     told: dict[str, Severity] = {}
-    for finding in rulebook.entries:
+    for finding, entry in rulebook.entries.items():
         of_target = rulebook.detector(finding).about == "target"
+        scopes = scopes_of(item for item in evidence if (item.source is None) == of_target)
         wider: Severity | None = None
-        for scope, sources in scopes_of(item for item in evidence if (item.source is None) == of_target):
+        for scope, sources in scopes:
             key = alert_key(finding, scope)
             resolved = rulebook.resolve(finding, scope, level, () if of_target else categories_of(evidence, scope))
             if not resolved.enabled:
@@ -72,8 +73,9 @@ def judge(evidence: Sequence[Evidence], rulebook: Rulebook, level: Level, active
                 result.failed.add(key)
                 continue
             verdict = _quiet(verdict, wider, "the target as a whole")
-            for better in rulebook.entries[finding].unless:
-                verdict = _quiet(verdict, told.get(alert_key(better, scope)), better)
+            for better in entry.unless:
+                others: list[Severity] = [told[k] for k in keys_telling(better, scope, scopes) if k in told]
+                verdict = _quiet(verdict, worst(*others), better)
             severity = worst(verdict.severity if isinstance(verdict, Finding) else None, active(key))
             if severity is not None:
                 told[key] = severity
@@ -81,6 +83,13 @@ def judge(evidence: Sequence[Evidence], rulebook: Rulebook, level: Level, active
                 wider = severity
             result.judged.append(Judged(key, finding, scope, resolved, verdict))
     return result
+
+
+def keys_telling(finding: str, scope: Series, scopes: Iterable[tuple[Series, Sequence[Evidence]]]) -> Iterable[str]:
+    """Keys under which ``finding`` would explain what ``scope`` shows: a dead rank pulls its whole target down."""
+    yield alert_key(finding, scope)
+    if scope.rank is None and scope.category is None:
+        yield from (alert_key(finding, finer) for finer, _ in scopes if finer.rank is not None)
 
 
 def judge_sources(sources: Iterable[Evidence], resolved: Resolved, rulebook: Rulebook, finding: str) -> Verdict:

@@ -113,12 +113,17 @@ def added(windows: Sequence[Sum]) -> Counts:
     return total(window.counts for window in windows)
 
 
+def clock(seconds: float) -> str:
+    """ISO 8601 to the second: what people read at night."""
+    return format_time(round(seconds))
+
+
 def amount(windows: Sequence[Sum], counts: Counts) -> str:
     """``640 steps of 12 requests in 16 windows since 2026-12-01T03:12:05Z``."""
     requests = "" if counts.requests is None else f" of {counts.requests:.0f} requests"
     number = number_of(windows)
     plural = "window" if number == 1 else "windows"
-    return f"{counts.steps or 0:.0f} steps{requests} in {number} {plural} since {format_time(windows[0].first)}"
+    return f"{counts.steps or 0:.0f} steps{requests} in {number} {plural} since {clock(windows[0].first)}"
 
 
 def _met(enough: Enough, windows: int, steps: float, requests: float, span: float) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from acceptance.counts import Counts
-from acceptance.query import Sum, format_time
+from acceptance.query import Sum
 from acceptance.statistics import bounds
 from alerts import spans
 from alerts.detectors import Detector
@@ -23,7 +23,7 @@ def judge(evidence: Evidence, limits: Limits) -> Verdict:
     if not judged:
         return NotEnough(f"{len(windows)} windows with steps are too few")
     if evidence.now - judged[-1].last > limits.thresholds["recent_seconds"]:
-        return NotEnough(f"no verify step since {format_time(judged[-1].last)}")
+        return NotEnough(f"no verify step since {spans.clock(judged[-1].last)}")
     counts, threshold = spans.added(judged), limits.thresholds["acc_len"]
     value = counts.acc_len
     assert value is not None
@@ -96,7 +96,7 @@ def _before(earlier: Sequence[Sum], run: Sequence[Sum]) -> str:
     healthy = spans.added(earlier).acc_len if earlier else None
     if healthy is None:
         return ""
-    return f"; {healthy:.2f} before, until {format_time(min(earlier[-1].last, run[0].last))}"
+    return f"; {healthy:.2f} before, until {spans.clock(min(earlier[-1].last, run[0].last))}"
 
 
 def _still_counters(evidence: Evidence, judged: Sequence[Sum]) -> str:
@@ -109,7 +109,7 @@ def _still_counters(evidence: Evidence, judged: Sequence[Sum]) -> str:
     scraped = any(look.surface == "metrics" and look.up for look in evidence.health)
     if not counters and not scraped:
         return ""
-    moved = f" since {format_time(counters[-1].last)}" if counters else ""
+    moved = f" since {spans.clock(counters[-1].last)}" if counters else ""
     return f"; the counters have not moved{moved}, since they wait for requests to finish"
 
 

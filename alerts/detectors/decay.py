@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
-from acceptance.query import Sum, format_time
+from acceptance.query import Sum
 from alerts import spans
 from alerts.detectors import Detector
 from alerts.evidence import Evidence
 from alerts.limits import Limits
 from alerts.verdicts import Clear, Finding, NotEnough, Verdict
 
-PARTS = 12
+PARTS = 24
 
 
 def judge(evidence: Evidence, limits: Limits) -> Verdict:
     """Kendall's tau of acc_len against time over equal parts of the evidence, and the fall from the first to the last.
 
-    A step, as of other traffic, has the fall but not the order within its two levels.
+    A fall of which one step makes the better half is not a slide but a step, as other traffic makes it.
     """
     if evidence.verifies_nothing:
         return NotEnough("a prefill server verifies nothing")
@@ -28,8 +28,9 @@ def judge(evidence: Evidence, limits: Limits) -> Verdict:
     parts = _parts(windows)
     lengths = [spans.added(part).acc_len or 0.0 for part in parts]
     first, last, tau = lengths[0], lengths[-1], _kendall(lengths)
-    fell = tau <= -limits.thresholds["tau"] and last <= first * limits.thresholds["ratio"]
-    if not fell:
+    steepest = max(before - after for before, after in pairwise(lengths))
+    slides = tau <= -limits.thresholds["tau"] and steepest < (first - last) / 2
+    if not slides or last > first * limits.thresholds["ratio"]:
         return Clear(f"acc_len {first:.2f} at first, {last:.2f} at last", recovered=last > first * 0.9 or tau > -0.3)
     counts = spans.added(parts[-1])
     return Finding(
@@ -42,8 +43,8 @@ def judge(evidence: Evidence, limits: Limits) -> Verdict:
         threshold=first * limits.thresholds["ratio"],
         steps=counts.steps,
         requests=counts.requests,
-        why=f"acc_len slid from {first:.2f} at {format_time(parts[0][0].last)} to {last:.2f} at "
-        f"{format_time(windows[-1].last)} ({last / first - 1:+.0%}; Kendall's tau {tau:.2f})",
+        why=f"acc_len slid from {first:.2f} at {spans.clock(parts[0][0].last)} to {last:.2f} at "
+        f"{spans.clock(windows[-1].last)} ({last / first - 1:+.0%}; Kendall's tau {tau:.2f})",
     )
 
 

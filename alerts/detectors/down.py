@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acceptance.query import format_time
+from alerts import spans
 from alerts.detectors import Detector
 from alerts.evidence import METRICS, Evidence
 from alerts.limits import Limits
@@ -15,7 +15,7 @@ def judge(evidence: Evidence, limits: Limits) -> Verdict:
     if not looks or evidence.now - looks[-1].at > limits.thresholds["recent_seconds"]:
         return NotEnough("the metrics page was not looked at")
     if looks[-1].up:
-        return Clear(f"answered at {format_time(looks[-1].at)}")
+        return Clear(f"answered at {spans.clock(looks[-1].at)}")
     first = len(looks)
     while first and not looks[first - 1].up:
         first -= 1
@@ -29,7 +29,7 @@ def judge(evidence: Evidence, limits: Limits) -> Verdict:
         series=evidence.series,
         since=failed[0].at,
         source="health",
-        why=f"{len(failed)} looks in a row failed since {format_time(failed[0].at)}: {(failed[-1].error or '')[:200]}",
+        why=f"{len(failed)} looks in a row failed since {spans.clock(failed[0].at)}: {(failed[-1].error or '')[:200]}",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from acceptance.query import format_time
 from acceptance.statistics import bounds
 from alerts import spans
 from alerts.detectors import Detector
@@ -53,7 +52,7 @@ def judge(evidence: Evidence, limits: Limits) -> Verdict:
         requests=counts.requests,
         why=f"acc_len {estimate:.2f}{bound} is {estimate / normal - 1:+.0%} against "
         f"{'the baseline' if stated else 'the time before'} of {normal:.2f}, over {spans.amount(judged, counts)}, "
-        f"last at {format_time(judged[-1].last)}",
+        f"last at {spans.clock(judged[-1].last)}",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from acceptance.query import format_time
 from alerts import spans
 from alerts.detectors import Detector
 from alerts.evidence import Evidence
@@ -19,7 +18,7 @@ def judge(evidence: Evidence, limits: Limits) -> Verdict:
     if not judged:
         return NotEnough("too few decode passes")
     if evidence.now - judged[-1].last > limits.thresholds["recent_seconds"]:
-        return NotEnough(f"no decode pass since {format_time(judged[-1].last)}")
+        return NotEnough(f"no decode pass since {spans.clock(judged[-1].last)}")
     counts = spans.added(judged)
     share, threshold = counts.eager_share, limits.thresholds["eager_share"]
     assert share is not None
@@ -34,7 +33,7 @@ def judge(evidence: Evidence, limits: Limits) -> Verdict:
         value=share,
         threshold=threshold,
         steps=counts.steps,
-        why=f"{share:.0%} of {counts.passes:.0f} decode passes ran outside graphs since {format_time(judged[0].first)}",
+        why=f"{share:.0%} of {counts.passes:.0f} decode passes ran outside graphs since {spans.clock(judged[0].first)}",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from acceptance.counts import Counts
-from acceptance.query import Sum, format_time
+from acceptance.query import Sum
 from acceptance.statistics import Bounds, bounds
 from alerts import spans
 from alerts.detectors import Detector
@@ -98,7 +98,7 @@ def _finding(
         steps=counts.steps,
         requests=counts.requests,
         why=f"acc_len {counts.acc_len:.2f}{bound} is under {threshold:.2f} over {spans.amount(judged, counts)}, "
-        f"and {run[-1].counts.acc_len if run else counts.acc_len:.2f} at {format_time(judged[-1].last)}",
+        f"and {run[-1].counts.acc_len if run else counts.acc_len:.2f} at {spans.clock(judged[-1].last)}",
     )
 
 

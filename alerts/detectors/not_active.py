@@ -54,8 +54,8 @@ def _last_active(evidence: Evidence) -> float:
 def _signs(evidence: Evidence) -> Iterator[Sign]:
     for look in evidence.health:
         under_load = look.up and ((look.running or 0.0) > 0.0 or (look.decode_tokens or 0.0) > 0.0)
-        if look.speculating is False and under_load and not look.surface.startswith(LOG_PREFIX):
-            yield Sign(look.at, look.surface, 1)
+        if look.speculating is False and under_load:
+            yield Sign(look.at, LOG_PREFIX if look.surface.startswith(LOG_PREFIX) else look.surface, 1)
     for window in evidence.others.get("log", ()):
         if window.counts.passes and not window.counts.steps:
             yield Sign(window.last, LOG_PREFIX, window.windows)

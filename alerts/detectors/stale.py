@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from acceptance.query import format_time
 from acceptance.window import Source
 from alerts import spans
 from alerts.detectors import Detector
@@ -33,7 +32,7 @@ def judge(evidence: Evidence, limits: Limits) -> Verdict:
                     series=evidence.series,
                     since=ended,
                     source=source,
-                    why=f"the {source} has told nothing since {format_time(ended)}, while the {other} shows "
+                    why=f"the {source} has told nothing since {spans.clock(ended)}, while the {other} shows "
                     f"{spans.amount(judged, spans.added(judged))}",
                 )
     fresh = any(evidence.now - windows[-1].last < limits.thresholds["silent_seconds"] for windows in told.values())

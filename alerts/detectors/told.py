@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acceptance.query import format_time
+from alerts import spans
 from alerts.detectors import Detector
 from alerts.evidence import LOG_PREFIX, Evidence
 from alerts.limits import Limits
@@ -10,8 +10,8 @@ from alerts.verdicts import Clear, Finding, NotEnough, Verdict
 
 
 def judge(evidence: Evidence, limits: Limits) -> Verdict:
-    """Hits of the finding's signatures; those older than ``fresh_seconds`` do not count where that is given."""
-    fresh = limits.thresholds.get("fresh_seconds")
+    """Hits of the finding's signatures. For a page, those older than ``fresh_seconds`` do not count, where given."""
+    fresh = limits.thresholds.get("fresh_seconds") if limits.level == "page" else None
     hits = [
         hit
         for hit in evidence.hits
@@ -28,7 +28,7 @@ def judge(evidence: Evidence, limits: Limits) -> Verdict:
             series=evidence.series,
             since=min(hit.at for hit in hits),
             source="signature",
-            why=f"{times} x in the log, last at {format_time(newest.at)}: {newest.excerpt}",
+            why=f"{times} x in the log, last at {spans.clock(newest.at)}: {newest.excerpt}",
         )
     if stated is True:
         return Finding(
