@@ -21,7 +21,7 @@ _PLAIN: Mapping[str, str] = {
 }
 """Argument -> fact, where the value is stated as it is."""
 
-_ROLES: Mapping[object, str] = {"null": "unified", "prefill": "prefill", "decode": "decode"}
+_ROLES: Mapping[str, str] = {"null": "unified", "prefill": "prefill", "decode": "decode"}
 
 
 def facts_of_server_args(args: Mapping[str, object]) -> dict[str, FactValue]:
@@ -30,7 +30,7 @@ def facts_of_server_args(args: Mapping[str, object]) -> dict[str, FactValue]:
     for name, fact in _PLAIN.items():
         facts[fact] = _scalar(args.get(name))
     facts["model"] = _scalar(args.get("served_model_name")) or _scalar(args.get("model_path"))
-    facts["role"] = _ROLES.get(args.get("disaggregation_mode"))
+    facts["role"] = _ROLES.get(str(args.get("disaggregation_mode")))
     facts["decode_attention_backend"] = _scalar(args.get("decode_attention_backend")) or _scalar(
         args.get("attention_backend")
     )
