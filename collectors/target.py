@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from acceptance.facts import FactValue, Subject
 
@@ -25,7 +25,7 @@ class Target:
     group: str | None = None
     logs: tuple[str, ...] = ()
     category_label: str = "category"
-    bearer_token: str | None = None
+    bearer_token: str | None = field(default=None, repr=False)
     scrape_interval_seconds: float = 15.0
 
     def subject(self, facts: dict[str, FactValue]) -> Subject:
