@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, cast
 from urllib.parse import SplitResult, urlsplit
 
@@ -142,7 +141,7 @@ class TargetEntry(_Section):
     )
     bearer_token: Annotated[SecretStr, AfterValidator(_token)] | None = Field(
         default=None,
-        description="for an engine started with an API key; write `${NAME}` and keep it in the environment",
+        description="for an engine started with an API key; write `${NAME}` to keep it in the environment",
     )
     scrape_interval: Seconds | None = Field(
         default=None, ge=1, description="time between two looks at it, in place of `scrape.interval`"
@@ -196,10 +195,10 @@ class Where(_Section):
 class Override(_Section):
     """Other limits of a finding for some series. Of several that match, the later one wins."""
 
-    finding: Name = Field(description="id of the finding (docs/findings.md)")
+    finding: Name = Field(description="id of the finding ([findings.md](findings.md))")
     where: Where = Field(default=Where(), description="whom it is for; everybody where it is not given")
-    set: Annotated[dict[Name, Number], AfterValidator(MappingProxyType)] = Field(
-        description="threshold -> number; each finding has its own thresholds (docs/findings.md)"
+    set: Mapping[Name, Number] = Field(
+        description="threshold -> number; each finding has its own thresholds ([findings.md](findings.md))"
     )
 
 
@@ -218,9 +217,10 @@ class Config(_Section):
     evaluation: Evaluation = Field(default=Evaluation(), description="how often alerts are judged")
     retention: Retention = Field(default=Retention(), description="how long things are kept")
     channels: Annotated[Mapping[str, ChannelSettings], SkipValidation] = Field(
-        default=MappingProxyType({}), description="name -> where messages can be sent; see [Channels](#channels)"
+        default_factory=dict[str, ChannelSettings],
+        description="name -> where messages can be sent; see [alerting.md](alerting.md#channels)",
     )
-    routes: Annotated[dict[Severity, Names], AfterValidator(MappingProxyType)] | None = Field(
+    routes: Mapping[Severity, Names] | None = Field(
         default=None,
         description="severity (`info`, `notice`, `warning`, `critical`) -> names of channels; where it is not given, "
         "`warning` and `critical` go to every channel",
