@@ -34,7 +34,6 @@ KNOWN: Mapping[str, str] = MappingProxyType(
         "chunked_prefill_size": "tokens of a prefill chunk",
         "mixed_chunk": "prefill chunks were asked to share passes with decode",
         "startup_time": "unix time at which the process began, where the engine tells",
-        "process_token": "differs between two processes of a server, where the engine tells no start time",
         "lifetime_acc_len": "the engine's own mean since it began; shown, never judged",
         "synthetic_acceptance": "acceptance is simulated: figures are not real",
     }

@@ -1,8 +1,8 @@
 """Changes of cumulative counters between two looks at a page. Pure; the state is a JSON object.
 
 A counter only grows while its process lives and begins at 0 with it. So a change needs to know whether the process
-is still the same one: by the time it began where the page tells, by a token of it where another document does, and
-otherwise by a counter that fell.
+is still the same one: by the time it began or a token of it where something tells, and otherwise by a counter that
+fell.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ Key = tuple[str, ...]
 
 SINCE_START: State = {"since_start": True}
 """The state to begin with where a first page shall count as one window since its process began (``inspect``)."""
+
+MOST_TOKENS = 16
+"""Tokens remembered, so that a server that is met again is not taken for a restarted one."""
 
 MOST_COUNTERS = 20_000
 """Counters followed of one process; labels come from users."""
@@ -89,7 +92,7 @@ _Process = Mapping[str, Any]
 
 
 def _first_look(seen: Seen, values: _Values, at: float, *, since_start: bool) -> tuple[_Process, Change]:
-    process = _life(seen, number=0, newest=seen.started)
+    process = _life(seen, number=0, newest=seen.started, met=[])
     start = seen.started if since_start and seen.started is not None and seen.started < at else at
     known = _known(values) if since_start else {}
     return _remember(process, values, seen, at), Change(process["incarnation"], start, known, since_start)
@@ -105,12 +108,13 @@ def _next_look(before: _Process, seen: Seen, values: _Values, at: float) -> tupl
                 "started": seen.started if before["started"] is None else before["started"],
                 "token": seen.token if before["token"] is None else before["token"],
                 "newest": _newest(before["newest"], seen.started),
+                "met": _met(before["met"], seen.token),
             }
             after = _remember(process, {**last, **values}, seen, at)
             differences = _differences(last, values, complete=before["complete"])
             return after, Change(before["incarnation"], before["at"], differences, known=True)
         case "restarted":
-            process = _life(seen, before["number"] + 1, _newest(before["newest"], seen.started))
+            process = _life(seen, before["number"] + 1, _newest(before["newest"], seen.started), before["met"])
             if seen.started == before["started"] and seen.token == before["token"]:
                 # Its counters fell before anything that names the new process was read.
                 process |= {"started": None, "token": None, "incarnation": str(process["number"])}
@@ -120,7 +124,7 @@ def _next_look(before: _Process, seen: Seen, values: _Values, at: float) -> tupl
             change = Change(process["incarnation"], start, _known(values), known=True)
             return _remember(process, values, seen, at), change
         case "stranger":
-            process = _life(seen, before["number"] + 1, before["newest"])
+            process = _life(seen, before["number"] + 1, before["newest"], before["met"])
             problem = "another process answered than before, not a newer one: several servers behind one address?"
             return _remember(process, values, seen, at), Change(process["incarnation"], at, problem=problem)
 
@@ -128,21 +132,31 @@ def _next_look(before: _Process, seen: Seen, values: _Values, at: float) -> tupl
 def _identity(before: _Process, seen: Seen, *, fell: bool) -> Literal["same", "restarted", "stranger"]:
     """Whose look this is.
 
-    A process that began later than all before it is a restart. One that began earlier is somebody else, as is one
-    of another token that counts on: it may have counted for long, so its values are no changes.
+    A process that began later than all before it is a restart; one that began earlier is somebody else. So is one of
+    a token met before, and one of a new token that counts on: it may have counted for long, so its values are no
+    changes.
     """
     if seen.started is not None and before["started"] is not None and seen.started != before["started"]:
         return "restarted" if seen.started > before["newest"] else "stranger"
-    if fell:
-        return "restarted"
     if seen.token is not None and before["token"] is not None and seen.token != before["token"]:
-        return "stranger"
-    return "same"
+        return "restarted" if fell and seen.token not in before["met"] else "stranger"
+    return "restarted" if fell else "same"
 
 
-def _life(seen: Seen, number: int, newest: float | None) -> dict[str, Any]:
+def _life(seen: Seen, number: int, newest: float | None, met: list[str]) -> dict[str, Any]:
     name = repr(seen.started) if seen.started is not None else seen.token or str(number)
-    return {"incarnation": name, "number": number, "started": seen.started, "token": seen.token, "newest": newest}
+    return {
+        "incarnation": name,
+        "number": number,
+        "started": seen.started,
+        "token": seen.token,
+        "newest": newest,
+        "met": _met(met, seen.token),
+    }
+
+
+def _met(tokens: list[str], token: str | None) -> list[str]:
+    return tokens if token is None or token in tokens else [*tokens, token][-MOST_TOKENS:]
 
 
 def _newest(earlier: float | None, started: float | None) -> float | None:

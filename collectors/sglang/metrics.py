@@ -73,14 +73,9 @@ class MetricsReader:
 
 
 def _seen(worker: Worker, page: Page, subject: Subject) -> Seen:
-    """No SGLang page tells when its process began; /server_info may, of the one server of a page."""
-    alone = len(page.workers) == 1
-    return Seen(
-        worker.counters,
-        started=subject.number("startup_time") if alone else None,
-        token=subject.text("process_token") if alone else None,
-        complete=not page.rejected,
-    )
+    """No SGLang page tells when its process began; another document may, of the one server of a page."""
+    started = subject.number("startup_time") if len(page.workers) == 1 else None
+    return Seen(worker.counters, started, worker.token, complete=not page.rejected)
 
 
 def _earlier(before: State, after: State) -> Mapping[tuple[str, str], Earlier]:

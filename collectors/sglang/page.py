@@ -33,7 +33,8 @@ _GAUGES = (
     "num_queue_reqs",
 )
 _SCHEDULER_COUNTERS = {"realtime_tokens_total": "realtime", "cuda_graph_passes_total": "passes"}
-_SUFFIXES = (*_REQUEST_COUNTERS, *_GAUGES, *_SCHEDULER_COUNTERS)
+_STARTUP = "startup_time_seconds"
+_SUFFIXES = (*_REQUEST_COUNTERS, *_GAUGES, *_SCHEDULER_COUNTERS, _STARTUP)
 _NAMES = {prefix: tuple(prefix + suffix for suffix in _SUFFIXES) for prefix in PREFIXES}
 _SMALLEST_DRAFT = 2.0
 """The root and one proposal."""
@@ -85,12 +86,16 @@ class Rank:
 
 @dataclass(slots=True)
 class Worker:
-    """One server of the page: its counters, the groups and data-parallel ranks they belong to, its role."""
+    """One server of the page: its counters, the groups and data-parallel ranks they belong to, its role.
+
+    ``token``: how long its scheduler took to start, to the nanosecond, so that no two processes agree.
+    """
 
     counters: dict[Key, float] = field(default_factory=dict[Key, float])
     groups: set[Group] = field(default_factory=set[Group])
     ranks: dict[str, Rank] = field(default_factory=dict[str, Rank])
     role: str | None = None
+    token: str | None = None
 
     def counts(self, counter: str) -> bool:
         """Whether the page has this request counter at all."""
@@ -127,9 +132,11 @@ def read(body: bytes, subject: Subject) -> Page | None:
     samples = [Sample(sample.name.removeprefix(prefix), sample.labels, sample.value) for sample in found.samples]
     workers: dict[str, Worker] = {}
     for address, owned in _by_worker(samples):
-        worker = workers.setdefault(address, Worker(role=_role(owned)))
+        worker = workers[address] = Worker(role=_role(owned), token=_token(owned))
         _count_requests(worker, [sample for sample in owned if sample.name in _REQUEST_COUNTERS], subject)
-        _read_ranks(worker, [sample for sample in owned if sample.name not in _REQUEST_COUNTERS])
+        _read_ranks(
+            worker, [sample for sample in owned if sample.name in _GAUGES or sample.name in _SCHEDULER_COUNTERS]
+        )
     return Page(workers, frozenset(sample.name for sample in samples), found.rejected)
 
 
@@ -153,6 +160,11 @@ def _role(samples: Iterable[Sample]) -> str | None:
     roles = {sample.labels["engine_type"] for sample in samples if "engine_type" in sample.labels}
     role = roles.pop() if len(roles) == 1 else None
     return role if role in _ROLES else None
+
+
+def _token(samples: Iterable[Sample]) -> str | None:
+    phases = {sample.labels.get("phase"): sample.value for sample in samples if sample.name == _STARTUP}
+    return repr(phases["scheduler_e2e"]) if "scheduler_e2e" in phases else None
 
 
 def _count_requests(worker: Worker, samples: Sequence[Sample], subject: Subject) -> None:

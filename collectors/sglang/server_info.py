@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 from typing import cast
-
-import orjson
 
 from acceptance.facts import FactValue, Subject
 from collectors.document import NotReadable, Object, inner, parse, refused, tell
@@ -47,6 +44,10 @@ def _facts(document: Object) -> dict[str, FactValue]:
         facts["version"] = version[:LONGEST_TEXT]
     if isinstance(tokens, int):
         facts["num_draft_tokens"] = tokens
+    started = document.get("startup_time")
+    if isinstance(started, int | float) and started >= _OLDEST_UNIX_TIME:
+        # All sampled versions have an object here: how long each phase of starting took.
+        facts["startup_time"] = float(started)
     if document.get("speculative_draft_model_path", "") is None:
         facts["drafter"] = None
     lifetime = _lifetime(document, ranks)
@@ -54,7 +55,7 @@ def _facts(document: Object) -> dict[str, FactValue]:
         facts["lifetime_acc_len"] = lifetime
     if facts.get("speculative") is False:
         facts |= dict.fromkeys(_WITHOUT_SPECULATION)
-    return {**facts, **_process(document, ranks), **_environment(document, ranks, facts.get("algorithm"))}
+    return {**facts, **_environment(document, ranks, facts.get("algorithm"))}
 
 
 def _ranks(document: Object) -> Sequence[Object]:
@@ -77,21 +78,6 @@ def _lifetime(document: Object, ranks: Sequence[Object]) -> FactValue:
     if len(lengths) == 1 and told:
         return told[0]
     return ", ".join(f"rank {rank}: {length:.2f}" for rank, length in told.items())[:LONGEST_TEXT] or None
-
-
-def _process(document: Object, ranks: Sequence[Object]) -> Mapping[str, FactValue]:
-    """When the process began, or a token of it.
-
-    Up to now ``startup_time`` holds how long each phase of starting took, to the nanosecond: no time of day, but
-    never the same twice.
-    """
-    started = document.get("startup_time")
-    if isinstance(started, int | float) and not isinstance(started, bool):
-        return {"startup_time": float(started)} if started >= _OLDEST_UNIX_TIME else {}
-    phases = [phase for phase in (started, *(rank.get("startup_time") for rank in ranks)) if phase]
-    if not phases:
-        return {}
-    return {"process_token": blake2b(orjson.dumps(phases, option=orjson.OPT_SORT_KEYS), digest_size=8).hexdigest()}
 
 
 def _environment(document: Object, ranks: Sequence[Object], algorithm: FactValue) -> Mapping[str, FactValue]:

@@ -108,7 +108,7 @@ def text_pages(draw: st.DrawFn) -> bytes:
 
 
 @given(text_pages())
-@settings(max_examples=400)
+@settings(max_examples=200, deadline=None)
 def test_any_text_page_reads_as_with_prometheus_client(page: bytes) -> None:
     expected = peer(page)
 
@@ -142,7 +142,7 @@ def openmetrics_pages(draw: st.DrawFn) -> bytes:
 
 
 @given(openmetrics_pages())
-@settings(max_examples=300)
+@settings(max_examples=200, deadline=None)
 def test_any_openmetrics_page_reads_as_with_prometheus_client(page: bytes) -> None:
     expected = peer(page)
 
@@ -153,7 +153,7 @@ def test_any_openmetrics_page_reads_as_with_prometheus_client(page: bytes) -> No
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=200, deadline=None)
 def test_a_damaged_page_raises_nothing_and_invents_nothing(data: st.DataObject) -> None:
     page = bytearray(data.draw(text_pages()))
     for _ in range(data.draw(st.integers(1, 4))):

@@ -458,14 +458,28 @@ def test_a_restart_without_a_start_time_is_seen_by_falling_counters() -> None:
     assert state["incarnation"] == "1"
 
 
-def test_another_process_token_with_higher_counters_is_not_subtracted() -> None:
-    before = tokenizer_page(("a", "true", 990, 50), verify={"a": 300})
-    after = tokenizer_page(("a", "true", 1000, 50), verify={"a": 500})
-    state, _ = feed([before], subject=Subject("t", facts={"process_token": "one"}))
-    text = Text(after, BEGIN + 15)
-    _, reading = MetricsReader().feed(Subject("t", facts={"process_token": "two"}), state, text)
-    assert not reading.windows
-    assert "another process" in reading.rejected[0].reason
+def started_in(seconds: float) -> bytes:
+    return f'sglang:startup_time_seconds{{model_name="m",phase="scheduler_e2e"}} {seconds}\n'.encode()
+
+
+def test_another_process_with_higher_counters_is_not_subtracted() -> None:
+    before = tokenizer_page(("a", "true", 990, 50), verify={"a": 300}) + started_in(3.6859664789999442)
+    after = tokenizer_page(("a", "true", 1000, 50), verify={"a": 500}) + started_in(4.673828879999974)
+    _, readings = feed([before, after])
+    assert not windows(readings, "counter")
+    assert "another process" in readings[1].rejected[0].reason
+
+
+def test_every_recorded_process_is_one_incarnation(fixture_bytes: Callable[[str], bytes]) -> None:
+    incarnations = {
+        folder: {feed([fixture_bytes(name)])[0]["incarnation"] for name in pages_of(folder)}
+        for folder in ("ngram", "eagle", "nospec")
+    }
+    assert incarnations == {
+        "ngram": {"4.673828879999974"},
+        "eagle": {"3.6859664789999442"},
+        "nospec": {"2.2193566759999612"},
+    }
 
 
 def test_workers_behind_the_gateway_are_told_apart() -> None:

@@ -85,9 +85,7 @@ DSPARK = {
 def test_every_sampled_version(
     file: str, expected: dict[str, FactValue], fixture_bytes: Callable[[str], bytes]
 ) -> None:
-    told = facts(fixture_bytes(file))
-    told.pop("process_token", None)
-    assert told == expected
+    assert facts(fixture_bytes(file)) == expected
 
 
 @pytest.mark.parametrize(
@@ -107,22 +105,6 @@ def test_recorded_servers(folder: str, expected: dict[str, FactValue], fixture_b
     assert "startup_time" not in told, "how long starting took is no time of day"
     if folder == "nospec":
         assert not {"algorithm", "drafter", "k", "num_draft_tokens"} & set(told)
-
-
-@pytest.mark.parametrize("folder", ["ngram", "eagle", "nospec"])
-def test_a_process_keeps_its_token_and_every_process_has_its_own(
-    folder: str, fixture_bytes: Callable[[str], bytes]
-) -> None:
-    tokens = {
-        facts(fixture_bytes(f"real/sglang/{folder}/server_info{moment}.json"))["process_token"]
-        for moment in ("", "-during", "-after")
-    }
-    assert len(tokens) == 1
-    others = {
-        facts(fixture_bytes(f"real/sglang/{other}/server_info.json"))["process_token"]
-        for other in ("ngram", "eagle", "nospec")
-    }
-    assert len(others) == 3
 
 
 def test_the_lifetime_mean_appears_with_the_first_report(fixture_bytes: Callable[[str], bytes]) -> None:
@@ -260,7 +242,7 @@ FIELDS = st.sampled_from(
 
 
 @given(st.dictionaries(FIELDS, st.one_of(VALUES, st.lists(st.dictionaries(FIELDS, VALUES, max_size=3), max_size=2))))
-@settings(max_examples=300)
+@settings(max_examples=100, deadline=None)
 def test_fields_of_any_type_raise_nothing(document: dict[str, Any]) -> None:
     _, reading = feed(json.dumps(document).encode())
     assert all(isinstance(fact.value, str | int | float | bool | None) for fact in reading.facts)
