@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import cast, get_args
-
-from acceptance.series import Dimension, Engine
+from acceptance.series import Dimension
 from alerts.findings import findings
 from alerts.messages import Links, Routes
 from alerts.rules import Override, Rulebook
 from alerts.verdicts import SEVERITIES
 from app.settings import Config, Where
-from collectors.signatures import signatures
+from collectors.signatures import finding_of_signature
 from service.catalog import LOG_PREFIX, Catalog
 from service.evaluate import Fleet, Surroundings
 
@@ -27,16 +25,6 @@ def surroundings(config: Config) -> Surroundings:
         links=Links(config.external_url),
         signatures=finding_of_signature(),
     )
-
-
-def finding_of_signature() -> dict[str, str]:
-    """Signature id -> finding id, of the signatures of every engine that have one."""
-    return {
-        signature.id: signature.finding
-        for engine in cast("tuple[Engine, ...]", get_args(Engine))
-        for signature in signatures(engine).signatures.values()
-        if signature.finding is not None
-    }
 
 
 def fleet(catalog: Catalog) -> Fleet:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import yaml
 
@@ -110,6 +110,19 @@ def signatures(engine: Engine) -> Matcher:
     text = files(__name__).joinpath(f"{engine}.yaml").read_text("utf-8")
     entries = cast("list[dict[str, Any]]", yaml.load(text, Loader=yaml.CSafeLoader))
     return Matcher([Signature(**entry) for entry in entries])
+
+
+@cache
+def finding_of_signature() -> Mapping[str, str]:
+    """Signature id -> finding id, of the signatures of every engine that have one."""
+    return MappingProxyType(
+        {
+            signature.id: signature.finding
+            for engine in cast("tuple[Engine, ...]", get_args(Engine))
+            for signature in signatures(engine).signatures.values()
+            if signature.finding is not None
+        }
+    )
 
 
 def _captures(found: re.Match[str]) -> dict[str, str]:
