@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from acceptance.facts import Subject
@@ -186,31 +187,27 @@ def _read_ranks(worker: Worker, samples: Sequence[Sample]) -> None:
     priorities, the empty one is the total.
     """
     leaders: dict[str, tuple[int, int]] = {}
+    placed: list[tuple[str, tuple[int, int], Sample]] = []
     for sample in samples:
-        rank, place = _dp_rank(sample), _place(sample)
-        leaders[rank] = min(leaders.get(rank, place), place)
-    for sample in samples:
-        name, mode = _dp_rank(sample), sample.labels.get("mode", "")
-        if _place(sample) != leaders[name] or sample.labels.get("priority"):
+        labels = sample.labels
+        name = labels.get("dp_rank", "0")[:LONGEST_LABEL]
+        place = _whole(labels.get("pp_rank")), _whole(labels.get("tp_rank"))
+        leaders[name] = min(leaders.get(name, place), place)
+        placed.append((name, place, sample))
+    for name, place, sample in placed:
+        if place != leaders[name] or sample.labels.get("priority"):
             continue
         rank = worker.ranks.setdefault(name, Rank(_model(sample)))
         if sample.name in _GAUGES:
             rank.gauges[sample.name] = sample.value
         else:
-            key = (_SCHEDULER_COUNTERS[sample.name], name, mode[:LONGEST_LABEL])
+            key = (_SCHEDULER_COUNTERS[sample.name], name, sample.labels.get("mode", "")[:LONGEST_LABEL])
             if key[0] == "passes":
                 rank.modes.add(key[2])
             worker.counters[key] = worker.counters.get(key, 0.0) + sample.value
 
 
-def _dp_rank(sample: Sample) -> str:
-    return sample.labels.get("dp_rank", "0")[:LONGEST_LABEL]
-
-
-def _place(sample: Sample) -> tuple[int, int]:
-    return _whole(sample.labels.get("pp_rank")), _whole(sample.labels.get("tp_rank"))
-
-
+@lru_cache(maxsize=4096)
 def _whole(text: str | None) -> int:
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < len("1000000") else 0
 

@@ -279,7 +279,7 @@ def test_tensor_ranks_that_repeat_a_gauge_count_once() -> None:
     def page(decoded: int) -> bytes:
         lines: list[str] = []
         for tp in (3, 0, 1):
-            labels = f'engine_type="unified",model_name="m",pp_rank="0",tp_rank="{tp}"'
+            labels = f'engine_type="unified",model_name="m",pid="{tp}7",pp_rank="0",tp_rank="{tp}"'
             lines += [
                 f"sglang:spec_accept_length{{{labels}}} {2.0 + tp}",
                 f"sglang:spec_num_draft_tokens{{{labels}}} 4.0",

@@ -357,6 +357,18 @@ def test_a_counter_that_is_no_number_leaves_the_window_out() -> None:
     assert [len(reading.windows) for reading in readings] == [0, 0, 0, 1]
 
 
+def test_a_pid_names_nobody() -> None:
+    """Several processes may count for one engine, each under its own pid: they are one rank."""
+    first, second = (
+        vllm_page(*numbers_, started=1.0).decode() for numbers_ in ((10, 20, 12, (8, 4)), (5, 10, 3, (2, 1)))
+    )
+    both = first.replace('engine="0"', 'engine="0",pid="17"') + second.replace('engine="0"', 'engine="0",pid="4"')
+    page = both.replace("process_start_time_seconds 1.0\n", "")
+    _, (reading,) = feed([page.encode()], SINCE_START)
+    (window,) = reading.windows
+    assert (window.series.rank, window.counts.steps, window.counts.by_position) == ("0", 15.0, (10.0, 5.0))
+
+
 def test_nothing_moves_nothing_told(fixture_bytes: Callable[[str], bytes]) -> None:
     page = fixture_bytes(pages_of("ngram")[-1])
     _, readings = feed([page, page, page])
