@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Literal, get_args
 
@@ -43,5 +44,11 @@ def window_id(series: Series, incarnation: str, surface: str, start: float, posi
     ``position`` is the byte offset of a line or the sample time of a page: log times have seconds, and a second
     holds up to 14 lines.
     """
-    text = "\x1f".join(repr(part) for part in (series.key(), incarnation, surface, start, position))
+    text = f"{_place(series, incarnation, surface)}\x1f{start!r}\x1f{position!r}"
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) >> 1
+
+
+@lru_cache(maxsize=4096)
+def _place(series: Series, incarnation: str, surface: str) -> str:
+    """Cached: a log has many lines of one place."""
+    return "\x1f".join(repr(part) for part in (series.key(), incarnation, surface))

@@ -38,7 +38,7 @@ class Gathering:
         self._worked: bool = state.get("worked", True)
         self._facts: dict[str, Fact] = {}
         self._hits: dict[tuple[str, str, str | None, float], Hit] = {}
-        self._rejected: dict[str, Rejected] = {}
+        self._rejected: dict[str, list[int]] = {}
         self.subject = subject.knowing(self._known)
 
     @property
@@ -108,10 +108,7 @@ class Gathering:
 
     def reject(self, offset: int, reason: str) -> None:
         """A line looked like the engine's but could not be read; told once a reason, with their number."""
-        first = self._rejected.get(reason)
-        self._rejected[reason] = (
-            Rejected(f"byte {offset}", reason) if first is None else replace(first, count=first.count + 1)
-        )
+        self._rejected.setdefault(reason, []).append(offset)
 
     def reading(self, windows: list[Window], health: Health | None) -> Reading:
         """All of it, with the windows that were read."""
@@ -120,7 +117,9 @@ class Gathering:
             facts=tuple(self._facts.values()),
             hits=tuple(self._hits.values()),
             health=() if health is None else (health,),
-            rejected=tuple(self._rejected.values()),
+            rejected=tuple(
+                Rejected(f"byte {offsets[0]}", reason, len(offsets)) for reason, offsets in self._rejected.items()
+            ),
         )
 
     def _tell(self, name: str, at: float) -> None:

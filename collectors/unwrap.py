@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import orjson
 
@@ -20,8 +19,7 @@ from collectors.scan import COLOUR
 MOST_LAYERS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line as its process wrote it.
 
     text      without colours and line end; the message alone where the logger wrote JSON

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from collectors.logtime import full_time
 
@@ -17,8 +17,7 @@ _BEFORE = re.compile(r"(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)(?: [^\s\[]
 _RANK = re.compile(r"(?:^|\s)DP(?P<rank>\d{1,4})(?=\s|$)")
 
 
-@dataclass(frozen=True, slots=True)
-class Prefix:
+class Prefix(NamedTuple):
     """What stands before a message.
 
     at     its time, unix seconds; None where the line has none
@@ -59,13 +58,13 @@ class Torn(ValueError):
     """A line that was cut or garbled on its way: nothing on it is trusted."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecodeLine:
+class DecodeLine(NamedTuple):
     """A decode line. None where it does not have the field.
 
     running, queued   requests
     cached_tokens tokens in the KV cache
-    accept_len    tokens per verify step since the line before, bonus token included; None without speculation
+    accept_len    tokens per verify step since the line before, bonus token included; 0 where nothing was verified,
+                  None without speculation
     accept_rate   as printed: its meaning changed in 0.5.7 and 0.5.11
     graph         the last pass ran in a graph
     throughput    tokens per second since the line before
@@ -103,7 +102,7 @@ def decode_line(message: str) -> DecodeLine:
     if _THROUGHPUT not in fields and _LENGTH not in fields:
         raise Torn("a decode line that ends early")
     length = _hundredths(fields, _LENGTH)
-    if length is not None and length < 1:
+    if length is not None and 0 < length < 1:
         raise Torn("an accept length below 1")
     if length is None and "accept" in message:
         raise Torn("a decode line whose accept length is garbled")

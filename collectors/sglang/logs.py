@@ -17,6 +17,7 @@ from collectors.reading import Reading, State, Text
 from collectors.reprs import read_fields
 from collectors.scan import LineFinder
 from collectors.sglang.lines import DecodeLine, Torn, decode_line, load_of, split_prefix
+from collectors.sglang.requests import read_requests
 from collectors.sglang.server_args import facts_of_server_args
 from collectors.signatures import Matcher, signatures
 from collectors.unwrap import unwrap
@@ -37,7 +38,8 @@ LOAD_SECONDS = 60.0
 LONGEST_SPAN_SECONDS = 3600.0
 
 _DECODE, _PREFILL, _ARGUMENTS, _POOL = "Decode batch", "Prefill batch", "server_args=", "max_total_num_tokens="
-_MARKS = (_DECODE, _PREFILL, _ARGUMENTS, _POOL, "raph begin")
+_FINISHED = "request.finished"
+_MARKS = (_DECODE, _PREFILL, _ARGUMENTS, _POOL, "raph begin", _FINISHED)
 _CAPTURE = re.compile(r"Capture (?:target verify |decode |verify )?\w+ graph begin", re.IGNORECASE)
 
 
@@ -48,7 +50,8 @@ class LogReader:
     ``decode_log_interval``: an estimate. A decode line without one is a window too, but with its passes only: steps
     None, since nothing was verified. ``Health.speculating`` is then False, which tells "no accept length on decode
     lines" apart from "no decode line" (no health at all). An eager pass is one whose line says ``graph: False``, be
-    the word before it cuda, npu, cpu or musa.
+    the word before it cuda, npu, cpu or musa. Finished requests that the server logs as JSON are windows of source
+    ``request``.
     """
 
     surface = "log"
@@ -85,6 +88,22 @@ class _Rank:
     prefilled: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What facts say that every decode line needs.
+
+    interval    decode passes between two decode lines
+    proposals   draft tokens proposed a step (in a tree more than k)
+    series      of each rank
+    """
+
+    subject: Subject
+    interval: int
+    k: int | None
+    proposals: int | None
+    series: dict[str, Series]
+
+
 class _Run:
     """One feed."""
 
@@ -97,7 +116,7 @@ class _Run:
         self._ranks = {name: _Rank(**rank) for name, rank in state.get("ranks", {}).items()}
         self._prefills: dict[str, str] = {}
         self._windows: list[Window] = []
-        self._shared: tuple[Subject, dict[str, Series]] = (subject, {})
+        self._last_told: _Told | None = None
         self._load_at: float | None = None
         self._speculating: bool | None = None
         self._tokens: float | None = None
@@ -130,6 +149,8 @@ class _Run:
             self._pool(message, at)
         elif _CAPTURE.match(message):
             self._gathering.fact("cuda_graph_disabled", False, at)
+        elif message.startswith("{"):
+            self._finished(offset, at, message)
         elif match := self._matcher.match(message, [each - len(_MARKS) for each in literals if each >= len(_MARKS)]):
             self._gathering.hit(match, message, prefix.rank, at)
 
@@ -167,10 +188,10 @@ class _Run:
 
     def _window(self, offset: int, at: float, name: str, rank: _Rank, line: DecodeLine) -> tuple[Window, float]:
         """The window of a line, and the tokens its passes gave."""
-        subject = self._gathering.subject
-        interval = int(subject.number("decode_log_interval") or DEFAULT_DECODE_LOG_INTERVAL)
+        told = self._told()
         running = line.running or 0
-        tokens = running * interval * (line.accept_len or 1.0)
+        steps = running * told.interval
+        tokens = steps * (line.accept_len or 1.0)
         busy = running > 0 and _works(line)
         span = tokens / line.throughput if tokens and line.throughput else CLOCK_SECONDS
         before = self._began if rank.decode_at is None else rank.decode_at
@@ -178,14 +199,8 @@ class _Run:
         start = at - min(span, gap + CLOCK_SECONDS)
         same_batch = not rank.prefilled and line.running == rank.running and not line.disaggregated
         timed = busy and same_batch and abs(gap - span) <= CLOCK_SECONDS
-        counts = Counts(
-            passes=interval,
-            eager_passes=None if line.graph is None else 0.0 if line.graph else interval,
-            pass_seconds=span if timed else None,
-        )
-        if line.accept_len is not None and running:
-            counts = _verified(counts, running * interval, tokens, subject)
-        series = self._series(name)
+        verified = bool(line.accept_len) and running > 0
+        series = self._series(told, name)
         window = Window(
             id=window_id(series, self._gathering.incarnation, LogReader.surface, start, offset),
             series=series,
@@ -193,22 +208,49 @@ class _Run:
             end=at,
             source="log",
             exact=False,
-            counts=counts,
+            counts=Counts(
+                steps=steps if verified else None,
+                emitted=tokens if verified else None,
+                proposed=steps * told.proposals if verified and told.proposals is not None else None,
+                slots=steps * told.k if verified and told.k is not None else None,
+                trim_bound=0.0 if verified else None,
+                passes=told.interval,
+                eager_passes=None if line.graph is None else 0 if line.graph else told.interval,
+                pass_seconds=span if timed else None,
+                spread=Spread.of(tokens, steps) if verified else None,
+            ),
             busy=busy,
             reported_length=line.accept_len,
             reported_rate=line.accept_rate,
         )
         return window, tokens
 
-    def _series(self, rank: str) -> Series:
-        subject, known = self._shared
-        if subject is not self._gathering.subject:
-            known = {}
-            self._shared = (self._gathering.subject, known)
-        series = known.get(rank)
+    def _told(self) -> _Told:
+        """What the facts say, looked up once for each change of them."""
+        subject = self._gathering.subject
+        if self._last_told is None or self._last_told.subject is not subject:
+            tree = subject.number("num_draft_tokens")
+            self._last_told = _Told(
+                subject=subject,
+                interval=int(subject.number("decode_log_interval") or DEFAULT_DECODE_LOG_INTERVAL),
+                k=subject.k,
+                proposals=subject.k if tree is None else int(tree) - 1,
+                series={},
+            )
+        return self._last_told
+
+    def _series(self, told: _Told, rank: str) -> Series:
+        series = told.series.get(rank)
         if series is None:
-            series = known[rank] = self._gathering.subject.series(engine="sglang", rank=rank)
+            series = told.series[rank] = told.subject.series(engine="sglang", rank=rank)
         return series
+
+    def _finished(self, offset: int, at: float, message: str) -> None:
+        """A line of ``--log-requests-format json``. The text format puts the user's text between the fields."""
+        reading = read_requests(self._gathering.subject, Text(message.encode(), at, offset))
+        self._windows += reading.windows
+        for problem in reading.rejected:
+            self._gathering.reject(offset, problem.reason)
 
     def _pool(self, message: str, at: float) -> None:
         fields = read_fields(message)
@@ -246,22 +288,6 @@ def _works(line: DecodeLine) -> bool:
     if line.accept_len is None:
         return bool(line.cached_tokens)
     return (line.throughput or 0.0) >= BUSY_TOKENS_PER_SECOND
-
-
-def _verified(passes: Counts, steps: float, emitted: float, subject: Subject) -> Counts:
-    k, tree = subject.k, subject.number("num_draft_tokens")
-    proposals = k if tree is None else tree - 1
-    return Counts(
-        steps=steps,
-        emitted=emitted,
-        proposed=None if proposals is None else proposals * steps,
-        slots=None if k is None else k * steps,
-        trim_bound=0.0,
-        passes=passes.passes,
-        eager_passes=passes.eager_passes,
-        pass_seconds=passes.pass_seconds,
-        spread=Spread.of(emitted, steps),
-    )
 
 
 def _arguments(message: str) -> dict[str, Any]:

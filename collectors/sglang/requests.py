@@ -24,7 +24,12 @@ class RequestReader:
 
     def feed(self, subject: Subject, state: State, text: Text) -> tuple[State, Reading]:
         """A JSON document, or lines of JSON."""
-        return state, read_records(subject, text, "sglang", _records)
+        return state, read_requests(subject, text)
+
+
+def read_requests(subject: Subject, text: Text) -> Reading:
+    """What ``RequestReader`` reads; it has no state."""
+    return read_records(subject, text, "sglang", _records)
 
 
 def _records(document: Object) -> Iterator[Record]:
