@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,9 @@ ENVIRONMENT = {
 }
 
 
+Process = subprocess.Popen[bytes]
+
+
 class DidNotStart(Exception):
     """A process ended or did not answer in time."""
 
@@ -44,7 +47,7 @@ class Counters:
 
 
 @contextmanager
-def vllm(python: Path, models: Path, drafter: str, *, k: int, port: int, log: Path) -> Iterator[str]:
+def vllm(python: Path, models: Path, drafter: str, *, k: int, port: int, log: Path) -> Generator[str]:
     """Serve ``tiny`` with ``drafter``; yields the URL once it answers. ``log`` is appended to."""
     speculation = {"method": "draft_model", "model": str(models / drafter), "num_speculative_tokens": k}
     command = [str(python), "-m", "vllm.entrypoints.openai.api_server"]
@@ -59,7 +62,7 @@ def vllm(python: Path, models: Path, drafter: str, *, k: int, port: int, log: Pa
 
 
 @contextmanager
-def running(command: list[str], *, output: IO[bytes], environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+def running(command: list[str], *, output: IO[bytes], environment: dict[str, str]) -> Generator[Process]:
     """A process with its whole group: SIGTERM at the end, SIGKILL to what is left of it after 20 seconds."""
     process = subprocess.Popen(
         command,
@@ -81,7 +84,7 @@ def running(command: list[str], *, output: IO[bytes], environment: dict[str, str
         process.wait()
 
 
-def await_answer(url: str, process: subprocess.Popen[bytes], *, seconds: float) -> None:
+def await_answer(url: str, process: Process, *, seconds: float) -> None:
     """Until ``url`` answers 200; raises ``DidNotStart``."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +18,11 @@ class Received:
     url: str
     messages: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
+    def names(self) -> list[str]:
+        """``dead-drafter firing`` and so on, one for every alert in every message."""
+        alerts = [alert for message in list(self.messages) for alert in message["alerts"]]
+        return [f"{alert['labels']['alertname']} {alert['status']}" for alert in alerts]
+
     def alerts(self, name: str, status: str) -> list[dict[str, Any]]:
         """Every alert of that name and status over all messages; one sent twice is here twice."""
         alerts = [alert for message in list(self.messages) for alert in message["alerts"]]
@@ -25,7 +30,7 @@ class Received:
 
 
 @contextmanager
-def receiving() -> Iterator[Received]:
+def receiving() -> Generator[Received]:
     """Listen on a free port of the loopback."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -37,7 +42,7 @@ def receiving() -> Iterator[Received]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            pass
+            """Requests are not printed between the checks."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         received = Received(f"http://127.0.0.1:{server.server_port}/")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,7 +36,7 @@ class Draftgauge:
     def scraped_since(self, at: float) -> bool:
         """Whether its metrics page was read after ``at``."""
         look = self.target()["looks"].get("metrics")
-        return look is not None and look["up"] and parse_time("at", str(look["at"]), at) > at
+        return look is not None and look["up"] and parse_time("at", look["at"], at) > at
 
     def row(self, source: Source, start: float, **where: str) -> dict[str, Any]:
         """The one row of ``source`` since ``start``; an empty one where nothing is stored."""
@@ -45,7 +45,7 @@ class Draftgauge:
 
 
 @contextmanager
-def serving(folder: Path, *, target: str, engine_log: Path, pager: str, port: int) -> Iterator[Draftgauge]:
+def serving(folder: Path, *, target: str, engine_log: Path, pager: str, port: int) -> Generator[Draftgauge]:
     """Watch ``target`` and its log; page ``pager``."""
     config = folder / "draftgauge.yaml"
     config.write_text(

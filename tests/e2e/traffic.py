@@ -88,16 +88,17 @@ def _body(text: str, max_tokens: int, *, temperature: float, seed: int) -> dict[
 def ask(
     url: str,
     requests: Iterator[dict[str, Any]],
+    truth: Truth,
     *,
     concurrency: int,
     pause_seconds: float = 0.0,
     stop: Callable[[], bool] = lambda: False,
-) -> Truth:
-    """Ask for all of ``requests``, or until ``stop``; requests that have begun are always finished.
+) -> None:
+    """Ask for all of ``requests``, or until ``stop``, and add the responses to ``truth``.
 
-    Any error is raised: a lost response would make the sums wrong.
+    Requests that have begun are always finished. Any error is raised: a lost response would make the sums wrong.
     """
-    truth, lock, ended = Truth(), threading.Lock(), threading.Event()
+    lock, ended = threading.Lock(), threading.Event()
 
     def worker(client: httpx.Client) -> None:
         while not (ended.is_set() or stop()):
@@ -117,4 +118,3 @@ def ask(
                 done.result()
         finally:
             ended.set()
-    return truth
