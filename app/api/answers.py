@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import isfinite
 from typing import Any
 
@@ -15,31 +16,12 @@ from acceptance.hits import Hit
 from acceptance.query import AcceptanceQuery, format_time
 from acceptance.series import Dimension
 from alerts.verdicts import SEVERITIES
+from app.api.schemas import Figures
 from service.reads import AcceptanceRow, TargetView
 from store.state import AlertRecord, Delivery
 
-FIGURES = (
-    "acc_len",
-    "lower",
-    "upper",
-    "bias_bound",
-    "accept_rate",
-    "draft_yield",
-    "step_time_seconds",
-    "steps",
-    "emitted",
-    "proposed",
-    "requests",
-    "source",
-    "exact",
-    "windows",
-    "first",
-    "last",
-    "note",
-)
+FIGURES = tuple(Figures.model_fields)
 _SEVERITY_RANK = {severity: rank for rank, severity in enumerate(SEVERITIES)}
-_COUNTS = frozenset({"steps", "emitted", "proposed", "requests"})
-_TIMES = frozenset({"first", "last"})
 
 
 def json_response(document: Mapping[str, Any]) -> Response:
@@ -128,21 +110,34 @@ def delivery_document(delivery: Delivery) -> dict[str, Any]:
 
 
 def _row(row: AcceptanceRow) -> dict[str, Any]:
-    return {"start": format_time(row.start), "end": format_time(row.end), **row.key, **_figures(row)}
+    return {"start": _time(row.start), "end": _time(row.end), **row.key, **_figures(row)}
 
 
 def _figures(row: AcceptanceRow) -> dict[str, Any]:
-    return {name: _figure(name, getattr(row, name)) for name in FIGURES}
+    return {
+        "acc_len": row.acc_len,
+        "lower": row.lower,
+        "upper": row.upper,
+        "bias_bound": row.bias_bound,
+        "accept_rate": row.accept_rate,
+        "draft_yield": row.draft_yield,
+        "step_time_seconds": row.step_time_seconds,
+        "steps": _count(row.steps),
+        "emitted": _count(row.emitted),
+        "proposed": _count(row.proposed),
+        "requests": _count(row.requests),
+        "source": row.source,
+        "exact": row.exact,
+        "windows": row.windows,
+        "first": _time(row.first),
+        "last": _time(row.last),
+        "note": row.note,
+    }
 
 
-def _figure(name: str, value: Any) -> Any:
-    if not isinstance(value, float):
-        return value
-    if not isfinite(value):
-        return None
-    if name in _TIMES:
-        return format_time(value)
-    return int(value) if name in _COUNTS and value.is_integer() else value
+def _count(value: float | None) -> float | None:
+    """Whole where it is: 160, not 160.0."""
+    return int(value) if value is not None and float(value).is_integer() else value
 
 
 def _csv_line(columns: Sequence[str], row: Mapping[str, Any]) -> str:
@@ -158,6 +153,8 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float) and not isfinite(value):
+        return ""
     if isinstance(value, str):
         text = f"'{value}" if value.startswith(_FORMULA) else value
         return '"' + text.replace('"', '""') + '"'
@@ -209,5 +206,7 @@ def _alert(alert: AlertRecord) -> dict[str, Any]:
     }
 
 
+@lru_cache(4096)
 def _time(seconds: float | None) -> str | None:
+    """Cached: the rows of an answer share their buckets, and nothing takes longer than to write a time."""
     return None if seconds is None else format_time(seconds)
