@@ -184,7 +184,7 @@ class Retention(_Section):
 
 
 class Where(_Section):
-    """Whom an override is about: all of these must hold, and one that is not given always does."""
+    """Whom an override is about: all of these must hold (``*`` and ``?`` match as in file names)."""
 
     category: Names = Field(default=(), description="categories it is for")
     group: Names = Field(default=(), description="groups it is for")
@@ -193,7 +193,7 @@ class Where(_Section):
 
 
 class Override(_Section):
-    """Other limits of a finding for some series. Of several that match, the later one wins."""
+    """Other limits of a finding for some series. Of several that match, the most specific wins (``alerts.rules``)."""
 
     finding: Name = Field(description="id of the finding ([findings.md](findings.md))")
     where: Where = Field(default=Where(), description="whom it is for; everybody where it is not given")

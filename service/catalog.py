@@ -117,7 +117,8 @@ class Catalog:
 def _learned(status: TargetStatus, read: Read) -> TargetStatus:
     reading = read.reading
     answered = all(look.up for look in reading.health)
-    incarnation = read.state.get("incarnation")
+    # The state of a log is its position with the state of its reader.
+    incarnation = read.state.get("reader", read.state).get("incarnation")
     return replace(
         status,
         looks=_newest(status.looks, {look.surface: look for look in reading.health}),

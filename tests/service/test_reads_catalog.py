@@ -79,9 +79,15 @@ def test_a_target_known_by_its_logs_only() -> None:
 def test_lives_and_rejected_input() -> None:
     catalog = Catalog([A])
     catalog.observe(read(state={"incarnation": 7}, rejected=(Rejected("x", "y", 2), Rejected("z", "y"))))
-    catalog.observe(read(surface="log:/a", state={"incarnation": "b"}, rejected=(Rejected("x", "y"),)))
+    catalog.observe(
+        read(
+            surface="log:/a",
+            state={"position": {"offset": 9}, "reader": {"incarnation": 2}},
+            rejected=(Rejected("x", "y"),),
+        )
+    )
     catalog.observe(read(state={"incarnation": "8"}))
-    assert dict(status(catalog).incarnations) == {"metrics": "8", "log:/a": "b"}
+    assert dict(status(catalog).incarnations) == {"metrics": "8", "log:/a": "2"}
     assert status(catalog).rejected == 4
 
 
