@@ -54,7 +54,7 @@ async def post(
     except TimeoutError:
         return RetryAfter(None, f"no answer within {timeout_seconds:g} s")
     except (httpx.HTTPError, aiohttp.ClientError) as problem:
-        return RetryAfter(None, redact(_unreached(problem)))
+        return RetryAfter(None, one_line(redact(_unreached(problem)), REASON_LIMIT))
     try:
         text = await _start_of_body(response, deadline)
     finally:
@@ -101,11 +101,9 @@ async def _start_of_body(response: httpx.Response, deadline: float) -> str:
 
 
 def _unreached(problem: Exception) -> str:
-    """Why there was no answer. Only connection errors are quoted: the others' texts hold the whole URL."""
+    """Why there was no answer, in the words of the error beneath: httpx's names mislead, aiohttp's quote the URL."""
     cause = problem.__cause__ or problem
-    name = type(cause).__name__
-    quoted = isinstance(cause, (aiohttp.ClientConnectorError, httpx.ConnectError))
-    return one_line(f"connection failed: {name}: {cause}" if quoted else f"connection failed: {name}", REASON_LIMIT)
+    return f"connection failed: {type(cause).__name__}: {cause}"
 
 
 class _OriginsOnly(logging.Filter):
