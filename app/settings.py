@@ -103,6 +103,11 @@ Name = Annotated[
     str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True), AfterValidator(_printable)
 ]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_list), Field(strict=False)]
+Categories = Annotated[
+    tuple[Annotated[str, StringConstraints(max_length=200), AfterValidator(_printable)], ...],
+    BeforeValidator(_list),
+    Field(strict=False),
+]
 Paths = Annotated[tuple[Name, ...], BeforeValidator(_paths), Field(strict=False)]
 Number = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, allow_inf_nan=False)]
@@ -186,7 +191,7 @@ class Retention(_Section):
 class Where(_Section):
     """Whom an override is about: all of these must hold (``*`` and ``?`` match as in file names)."""
 
-    category: Names = Field(default=(), description="categories it is for")
+    category: Categories = Field(default=(), description='categories it is for; `""` is requests without one')
     group: Names = Field(default=(), description="groups it is for")
     model: Names = Field(default=(), description="target models it is for")
     drafter: Names = Field(default=(), description="draft models it is for")

@@ -255,8 +255,13 @@ def test_numbers_and_durations_from_the_environment(config_of: Any) -> None:
         config_of(text, {"PORT": "http", "EVERY": "20s"})
 
 
+def test_unlabelled_requests_have_thresholds_too(config_of: Any) -> None:
+    config = config_of('thresholds: [{finding: low-acceptance, where: {category: ""}, set: {acc_len: 1.5}}]')
+    assert config.thresholds[0].where.category == ("",)
+
+
 def test_an_item_of_which_nothing_remains_is_left_out(config_of: Any) -> None:
-    config = config_of('targets:\n  - url: h:1\n    logs: ["${A:-}", "${B}", 5]\n'.replace(", 5", ""), {"B": "/b.log"})
+    config = config_of('targets:\n  - url: h:1\n    logs: ["${A:-}", "${B}"]\n', {"B": "/b.log"})
     assert config.targets[0].logs == ("/b.log",)
 
 
