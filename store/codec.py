@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from store.history import Cursor
 from store.text import encodable
 
 SCALARS: tuple[str, ...] = tuple(name for name in COUNT_FIELDS if name not in ("by_position", "spread"))
-SPREAD: tuple[str, ...] = ("emitted_squared", "emitted_steps", "steps_squared", "clusters")
+MOMENTS: tuple[str, ...] = ("emitted_squared", "emitted_steps", "steps_squared")
 
 WINDOWS = pa.schema(
     [
@@ -27,7 +28,8 @@ WINDOWS = pa.schema(
         ("ended", pa.float64()),
         ("source", pa.string()),
         ("exact", pa.bool_()),
-        *((name, pa.float64()) for name in (*SCALARS, *SPREAD)),
+        *((name, pa.float64()) for name in (*SCALARS, *MOMENTS)),
+        ("clusters", pa.int64()),
         ("by_position", pa.list_(pa.float64())),
         ("reported_length", pa.float64()),
         ("reported_rate", pa.float64()),
@@ -65,7 +67,8 @@ def windows_table(windows: Sequence[Window], ids: Mapping[Series, int]) -> pa.Ta
         "source": [window.source for window in windows],
         "exact": [window.exact for window in windows],
         **{name: [_number(getattr(item, name)) for item in counts] for name in SCALARS},
-        **{name: [None if item is None else float(getattr(item, name)) for item in spreads] for name in SPREAD},
+        **{name: [None if item is None else _number(getattr(item, name)) for item in spreads] for name in MOMENTS},
+        "clusters": [None if item is None else item.clusters for item in spreads],
         "by_position": [item.by_position for item in counts],
         "reported_length": [window.reported_length for window in windows],
         "reported_rate": [window.reported_rate for window in windows],
@@ -124,29 +127,21 @@ def cursors_of(table: pa.Table) -> list[Cursor]:
 
 
 def sums_of(table: pa.Table, keys: int) -> list[Sum]:
-    """Sums out of the rows of ``store.duckdb``'s query: target, source, bucket, ``keys`` dimensions, and figures."""
-    return [_sum(row[:3], tuple(row[3 : 3 + keys]), row[3 + keys :]) for row in _rows(table)]
-
-
-def _sum(place: Sequence[Any], key: tuple[str | None, ...], figures: Sequence[Any]) -> Sum:
-    target, source, bucket = place
-    windows, exact, first, last, *numbers, positions = figures
-    scalars, (squared, product, steps_squared, clusters) = numbers[: len(SCALARS)], numbers[len(SCALARS) :]
-    return Sum(
-        target=target,
-        source=source,
-        bucket=bucket,
-        key=key,
-        counts=Counts(
-            **dict(zip(SCALARS, scalars, strict=True)),
-            by_position=None if positions is None else tuple(positions),
-            spread=None if clusters is None else Spread(squared, product, steps_squared, int(clusters)),
-        ),
-        windows=windows,
-        exact=exact,
-        first=first,
-        last=last,
+    """Sums out of the rows of ``statements.sums``, which tell ``keys`` dimensions. Column by column: there are many."""
+    columns = [column.to_pylist() for column in table.columns]
+    (targets, sources, buckets), columns = columns[:3], columns[3:]
+    of_key, columns = columns[:keys], columns[keys:]
+    (windows, exact, first, last), columns = columns[:4], columns[4:]
+    scalars, (squared, products, steps_squared, clusters, positions) = columns[: len(SCALARS)], columns[len(SCALARS) :]
+    told: dict[str, Iterable[Any]] = dict(zip(SCALARS, scalars, strict=True))
+    told["by_position"] = (None if each is None else tuple(each) for each in positions)
+    told["spread"] = (
+        None if moments[3] is None else Spread(*moments)
+        for moments in zip(squared, products, steps_squared, clusters, strict=True)
     )
+    counts = map(Counts, *(told[name] for name in COUNT_FIELDS))
+    key = zip(*of_key, strict=True) if keys else repeat(())
+    return list(map(Sum, targets, sources, buckets, key, counts, windows, exact, first, last))
 
 
 def _rows(table: pa.Table) -> Iterator[Sequence[Any]]:

@@ -13,6 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import duckdb
 import pyarrow as pa
@@ -175,10 +176,16 @@ def _open(path: str, memory_limit: str, period_seconds: int) -> duckdb.DuckDBPyC
         "threads": 1,
         "enable_external_access": False,
         "python_enable_replacements": False,
+        # Within one process DuckDB shares an open file among connections of one configuration. This one is ours alone:
+        # two instances would number series differently.
+        "custom_user_agent": f"draftgauge {uuid4()}",
     }
     try:
         connection = duckdb.connect(path, config=config)
-    except (duckdb.Error, UnicodeError) as error:
+    except duckdb.PermissionException as error:
+        # By its first bytes DuckDB takes the file for one that an extension could read, and may not load that.
+        raise StoreUnusable(path, "not a valid DuckDB database file") from error
+    except duckdb.Error as error:
         raise StoreUnusable(path, str(error)) from error
     try:
         _prepare(connection, path, period_seconds)

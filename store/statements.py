@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from acceptance.series import DIMENSIONS, Dimension
-from store.codec import SCALARS, SPREAD
+from store.codec import MOMENTS, SCALARS
 
-_FIGURES = ", ".join(f"{name} DOUBLE" for name in (*SCALARS, *SPREAD))
+_FIGURES = ", ".join(f"{name} DOUBLE" for name in (*SCALARS, *MOMENTS))
 _TEXTS = ", ".join(f'"{name}" VARCHAR' for name in DIMENSIONS)
 
 CREATE = f"""
@@ -15,7 +15,7 @@ CREATE TABLE about (version INTEGER NOT NULL, period_seconds BIGINT NOT NULL);
 CREATE TABLE series (id INTEGER PRIMARY KEY, {_TEXTS});
 CREATE TABLE windows_none (
     id BIGINT NOT NULL, series INTEGER NOT NULL, started DOUBLE NOT NULL, ended DOUBLE NOT NULL,
-    source VARCHAR NOT NULL, exact BOOLEAN NOT NULL, {_FIGURES}, by_position DOUBLE[],
+    source VARCHAR NOT NULL, exact BOOLEAN NOT NULL, {_FIGURES}, clusters BIGINT, by_position DOUBLE[],
     reported_length DOUBLE, reported_rate DOUBLE
 );
 CREATE TABLE health_none (
@@ -77,7 +77,8 @@ OWN_END = "ended"
 
 _SUMS = """
 SELECT series.target AS of_target, source, {bucket} AS bucket{keys}, count(*) AS windows,
-    bool_and(exact) AS exact, min(started) AS first, max(ended) AS last, {totals}, {positions}
+    bool_and(exact) AS exact, min(started) AS first, max(ended) AS last,
+    {totals}, {clusters}, {positions}
 FROM {windows} AS windows JOIN series ON series.id = windows.series
 WHERE {conditions}
 GROUP BY ALL
@@ -105,7 +106,8 @@ def sums(
         windows=windows,
         bucket=bucket,
         keys="".join(f', series."{name}" AS key_{name}' for name in by),
-        totals=", ".join(_known(name, f"sum({name})") for name in (*SCALARS, *SPREAD)),
+        totals=", ".join(_known(name, f"sum({name})") for name in (*SCALARS, *MOMENTS)),
+        clusters=_known("clusters", "CAST(sum(clusters) AS BIGINT)"),
         positions=_known("by_position", _by_position(positions)),
         conditions=" AND ".join(conditions) or "true",
     )
