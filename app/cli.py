@@ -81,10 +81,18 @@ def _serve(options: argparse.Namespace) -> int:
 def _demo(options: argparse.Namespace) -> int:
     import tempfile
 
-    from app.demo.fleet import Fleet
+    from app.demo.fleet import DEMO, running
 
-    with tempfile.TemporaryDirectory(prefix="draftgauge-demo-") as folder, Fleet(Path(folder), options.speed) as fleet:
-        return _run_service(options, fleet.targets)
+    with (
+        tempfile.TemporaryDirectory(prefix="draftgauge-demo-") as folder,
+        running(DEMO, Path(folder), options.speed) as fleet,
+    ):
+        options.data_dir = options.data_dir or Path(folder, "data")
+        targets = [
+            {"name": member.name, "url": member.url, "group": member.group, "logs": [member.log]}
+            for member in fleet.members
+        ]
+        return _run_service(options, targets)
 
 
 def _run_service(options: argparse.Namespace, targets: list[dict[str, Any]]) -> int:
