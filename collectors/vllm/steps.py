@@ -6,7 +6,7 @@ length and its positions were divided by. That number is an integer, and the rou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor, inf
 
 from acceptance.counts import Counts, Spread
@@ -23,7 +23,11 @@ VARIABLE_METHODS = frozenset({"ngram", "ngram_gpu", "suffix"})
 
 @dataclass(frozen=True, slots=True)
 class Drafts:
-    """Verify steps of a line. ``exact``: no other number fits the figures."""
+    """Verify steps of a line.
+
+    ``exact``: they are drafted / k, which fits all figures (a draft that a grammar emptied whole is not seen), or no
+    other number fits.
+    """
 
     steps: float
     exact: bool
@@ -35,7 +39,7 @@ def counts_of(line: SpecLine, k: int | None, method: str | None) -> tuple[Counts
     k, method: as the start-up line told them, None where unknown (k is the number of positions where they are printed)
     """
     k = len(line.positions) if line.positions else k
-    drafts = _drafts(line, k, variable=method in VARIABLE_METHODS)
+    drafts = _drafts(_without_contradicting_positions(line), k, variable=method in VARIABLE_METHODS)
     if drafts is None:
         return Counts(proposed=line.drafted), False
     emitted = drafts.steps + line.accepted
@@ -62,16 +66,40 @@ def _drafts(line: SpecLine, k: int | None, *, variable: bool) -> Drafts | None:
     if not line.accepted or mean is None:
         # Nothing accepted says nothing of their number; the shortest reading is that all drafts were k long.
         return None if whole is None else Drafts(whole, exact=whole == int(whole) and not variable)
-    if whole is not None and whole == int(whole) and _fits(line, mean, int(whole)):
-        return Drafts(int(whole), exact=not variable or len(_candidates(line, mean, k)) == 1)
-    candidates = _candidates(line, mean, k)
-    middle = _middle(line, mean, whole)
-    if candidates:
-        return Drafts(min(candidates, key=lambda steps: abs(steps - middle)), exact=len(candidates) == 1)
-    most = line.accepted / (mean - LENGTH_ERROR) if mean > LENGTH_ERROR else inf
-    if whole is not None and whole > most + 1:
+    low, high = _limits(line, mean, whole)
+    if low > high + 1:
         raise Torn("a mean length that does not follow from the tokens")
-    return Drafts(max(middle, whole or 0.0), exact=False)
+    if whole is not None and whole == int(whole) and not variable and _fits(line, mean, int(whole)):
+        return Drafts(int(whole), exact=True)
+    middle = min(max(_middle(line, mean, whole), low), high)
+    if high - low > MOST_CANDIDATES:
+        return Drafts(round(middle), exact=False)
+    candidates = [steps for steps in range(low, int(high) + 1) if _fits(line, mean, steps)]
+    if not candidates:
+        return Drafts(middle, exact=False)
+    return Drafts(min(candidates, key=lambda steps: abs(steps - middle)), exact=len(candidates) == 1)
+
+
+def _without_contradicting_positions(line: SpecLine) -> SpecLine:
+    """Positions whose sum is not the mean say nothing of the number of steps."""
+    mean = _accepted_per_step(line)
+    if mean is None or line.positions is None:
+        return line
+    error = LENGTH_ERROR + SHARE_ERROR * len(line.positions) + ROUNDING_SLACK
+    return line if abs(sum(line.positions) - mean) <= error else replace(line, positions=None)
+
+
+def _limits(line: SpecLine, mean: float, whole: float | None) -> tuple[int, float]:
+    """Fewest and most steps that the rounded mean, the positions' sum and the drafted tokens allow."""
+    low, high = 1, inf
+    rounded = [(mean, LENGTH_ERROR)]
+    if line.positions is not None:
+        rounded.append((sum(line.positions), SHARE_ERROR * len(line.positions)))
+    for value, error in rounded:
+        low = max(low, ceil(line.accepted / (value + error) - ROUNDING_SLACK))
+        if value > error:
+            high = min(high, floor(line.accepted / (value - error) + ROUNDING_SLACK))
+    return max(low, ceil(whole or 0)), high
 
 
 def _middle(line: SpecLine, mean: float, whole: float | None) -> float:
@@ -96,16 +124,6 @@ def _accepted_per_step(line: SpecLine) -> float | None:
     return min((line.length - 1, line.length), key=lambda mean: abs(mean - total))
 
 
-def _candidates(line: SpecLine, mean: float, k: int | None) -> list[int]:
-    """Numbers of steps that all figures of the line could have been rounded from (at most ``MOST_CANDIDATES``)."""
-    lowest = ceil(line.accepted / (mean + LENGTH_ERROR) - ROUNDING_SLACK)
-    if k is not None:
-        lowest = max(lowest, ceil(line.drafted / k))
-    highest = floor(line.accepted / (mean - LENGTH_ERROR)) if mean > LENGTH_ERROR else lowest + MOST_CANDIDATES
-    highest = min(highest, lowest + MOST_CANDIDATES)
-    return [steps for steps in range(max(lowest, 1), highest + 1) if _fits(line, mean, steps)]
-
-
 def _fits(line: SpecLine, mean: float, steps: int) -> bool:
     if abs(line.accepted / steps - mean) > LENGTH_ERROR + ROUNDING_SLACK:
         return False
@@ -124,7 +142,7 @@ def _range(share: float, steps: float) -> tuple[int, int]:
 
 
 def _by_position(line: SpecLine, steps: float) -> tuple[float, ...] | None:
-    """Accepted tokens per position as printed, summing up to all that were accepted; None where they are far from it.
+    """Accepted tokens per position as printed, summing up to all that were accepted where the shares allow it.
 
     Over 1,000 steps a share of three decimals leaves several integers; the first positions take up the difference.
     """
@@ -137,4 +155,4 @@ def _by_position(line: SpecLine, steps: float) -> tuple[float, ...] | None:
         moved = min(max(counts[position] + missing, low), high) if low <= high else counts[position]
         missing -= moved - counts[position]
         counts[position] = moved
-    return tuple(map(float, counts)) if abs(missing) <= len(counts) else None
+    return tuple(map(float, counts))
