@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alerts.findings import findings
 from alerts.notify.notice import Notice
 from alerts.notify.slack.blocks import payload
 from alerts.notify.slack.mrkdwn import escaped, plain
@@ -202,6 +203,13 @@ def test_truncation_is_visible_and_never_splits_an_escape(message: Callable[...,
     assert "&lt; … [cut]" in text
     assert "r … [cut]" in text
     assert "… [cut: 10 more]" in text
+
+
+@pytest.mark.parametrize("engine", ["sglang", "vllm", None])
+def test_every_remedy_there_is_fits_uncut(message: Callable[..., Message], engine: str | None) -> None:
+    for entry in findings().values():
+        text = shown(blocks_of(message(body={"remedy": entry.remedy.lines(engine), "cause": entry.cause})))
+        assert "[cut" not in text, entry.title
 
 
 @pytest.mark.parametrize(

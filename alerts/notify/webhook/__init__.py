@@ -88,9 +88,8 @@ class WebhookChannel:
     @staticmethod
     def _secrets(settings: WebhookSettings) -> list[str]:
         given = [settings.bearer_token, settings.signing_secret, *settings.headers.values()]
-        values = [each.get_secret_value() for each in given if each is not None]
-        words = [word for value in values for word in value.split()]
-        return [*url_secrets(settings.url.get_secret_value()), *values, *words]
+        words = [word for each in given if each is not None for word in each.get_secret_value().split()]
+        return [*url_secrets(settings.url.get_secret_value()), *words]
 
 
 SETTINGS = WebhookSettings
