@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from urllib.parse import quote
-
-import structlog
 
 from acceptance.series import UNLABELLED, Series
 from alerts.evidence import Evidence, Level
 from alerts.rules import Resolved, Rulebook
 from alerts.verdicts import SEVERITIES, Clear, Finding, NotEnough, Severity, Verdict, as_severe, worst
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 Active = Callable[[str], Severity | None]
 """Alert key -> the severity at which it fires now (or is still kept firing), None where it does not."""
@@ -69,7 +68,7 @@ def judge(evidence: Sequence[Evidence], rulebook: Rulebook, level: Level, active
             try:
                 verdict = judge_sources(sources, resolved, rulebook, finding)
             except Exception:
-                log.exception("a detector failed", finding=finding, target=scope.target)
+                log.exception("a detector failed: finding=%s target=%s", finding, scope.target)
                 result.failed.add(key)
                 continue
             verdict = _quiet(verdict, wider, "the target as a whole")
