@@ -69,7 +69,7 @@ def facts_of(command_line: str) -> dict[str, FactValue]:
         facts["engine"] = engine
         facts |= (_sglang if engine == "sglang" else _vllm)(launch)
         if "speculative" not in facts and _is_whole(launch):
-            facts["speculative"] = False
+            facts["speculative"] = any(name.startswith("speculative_") for name in launch.options)
     if _simulates(launch.variables.get("SGLANG_SIMULATE_ACC_LEN", "")):
         facts["synthetic_acceptance"] = True
     return {name: value for name, value in facts.items() if value is not None}

@@ -154,10 +154,11 @@ def _loaded(body: bytes) -> Any:
 
 
 def _window(record: Record, subject: Subject, engine: Engine, at: float, where: tuple[int, int, int]) -> Window:
+    """``where``: offset, document and result; a request's id stands for the first two, in whatever file it is."""
     end = record.end if record.end is not None else at
     start = min(record.start, end) if record.start is not None else end
     series = subject.series(engine=engine, rank=record.rank, category=_category(record, subject))
-    position = record.id or ":".join(map(str, where))
+    position = ":".join(map(str, where if record.id is None else (record.id, where[-1])))
     return Window(
         id=window_id(series, "", SURFACE, start, position),
         series=series,
