@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from threading import Lock
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Select, bindparam, delete, exists, func, inse
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
-from acceptance.facts import Fact
+from acceptance.facts import Fact, FactValue
 from acceptance.hits import Hit
 from store.engine import open_engine
 from store.errors import StoreUnusable
@@ -32,7 +32,7 @@ _UPSERTS: Mapping[str, Callable[..., Any]] = MappingProxyType(
 )
 """Core has no portable ON CONFLICT; the dialects that have one spell it alike."""
 
-_RESOLVED_AT = func.coalesce(alerts.c.resolved_at, alerts.c.evaluated_at)
+_resolved_at = func.coalesce(alerts.c.resolved_at, alerts.c.evaluated_at)
 
 
 class SqlState:
@@ -65,7 +65,7 @@ class SqlState:
         known: dict[str, dict[str, Fact]] = defaultdict(dict)
         with self._engine.connect() as connection:
             for row in connection.execute(select(facts)).mappings():
-                known[row["target"]][row["name"]] = Fact(**row)
+                known[row["target"]][row["name"]] = Fact(**{**row, "value": json.loads(row["value"])})
         return dict(known)
 
     def hits(self, target: str | None = None) -> list[Hit]:
@@ -99,7 +99,7 @@ class SqlState:
         with self._transaction() as connection:
             names = [{"named": key} for key in keys]
             connection.execute(delete(alerts).where(named, alerts.c.episode == 0), names)
-            connection.execute(again.values(phase="resolved", resolved_at=_RESOLVED_AT), names)
+            connection.execute(again.values(phase="resolved", resolved_at=_resolved_at), names)
 
     def forget_before(self, at: float) -> None:
         """As ``StateStore.forget_before``."""
@@ -113,7 +113,7 @@ class SqlState:
             connection.execute(
                 delete(messages).where(messages.c.status != "waiting", messages.c.created_at < at, ~of_open_alert)
             )
-            connection.execute(delete(alerts).where(alerts.c.phase == "resolved", _RESOLVED_AT < at, ~has_messages))
+            connection.execute(delete(alerts).where(alerts.c.phase == "resolved", _resolved_at < at, ~has_messages))
 
     def due(self, now: float, limit: int, skip: Collection[str] = ()) -> list[Delivery]:
         """As ``StateStore.due``."""
@@ -184,7 +184,7 @@ class SqlState:
         put = put.on_conflict_do_update(
             index_elements=[facts.c.target, facts.c.name], set_=newer, where=facts.c.at <= put.excluded.at
         )
-        connection.execute(put, [_row(_capped(fact)) for fact in told])
+        connection.execute(put, [{**_row(fact), "value": _json(fact.value)} for fact in told])
 
     def _put_alerts(self, connection: Connection, records: Sequence[AlertRecord]) -> None:
         if not records:
@@ -210,8 +210,8 @@ def _row(value: Fact | AlertRecord | Message) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__slots__}
 
 
-def _capped(fact: Fact) -> Fact:
-    return replace(fact, value=fact.value[:MAX_FACT]) if isinstance(fact.value, str) else fact
+def _json(value: FactValue) -> str:
+    return json.dumps(value[:MAX_FACT] if isinstance(value, str) else value)
 
 
 def _deliveries(connection: Connection, picked: Select[Any]) -> list[Delivery]:

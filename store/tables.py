@@ -49,7 +49,8 @@ facts = Table(
     metadata,
     Column("target", Safe, primary_key=True),
     Column("name", Safe, primary_key=True),
-    Column("value", JSON),
+    # JSON, but not of that type: SQLite would take a bare 5.0 in such a column for the integer 5.
+    Column("value", Text, nullable=False),
     Column("source", Safe, nullable=False),
     Column("at", Double, nullable=False),
 )

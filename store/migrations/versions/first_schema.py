@@ -14,7 +14,7 @@ def upgrade() -> None:
         "facts",
         sa.Column("target", sa.Text, primary_key=True),
         sa.Column("name", sa.Text, primary_key=True),
-        sa.Column("value", sa.JSON),
+        sa.Column("value", sa.Text, nullable=False),
         sa.Column("source", sa.Text, nullable=False),
         sa.Column("at", sa.Double, nullable=False),
     )
