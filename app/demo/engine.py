@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from math import inf
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -30,13 +32,12 @@ _RESULTS_KEPT = 50_000
 
 
 class Results:
-    """What became of the requests, in the order in which they ended. An observer."""
+    """What became of the requests of one life. An observer."""
 
-    def __init__(self, face: Face, life: Life, kept: deque[dict[str, Any]], counter: Callable[[], int]) -> None:
+    def __init__(self, face: Face, life: Life, ended: list[dict[str, Any]]) -> None:
         self._face = face
         self._life = life
-        self._kept = kept
-        self._counter = counter
+        self._ended = ended
 
     def prefilled(self, prefill: Prefill) -> None:
         """Nothing has ended."""
@@ -48,9 +49,8 @@ class Results:
         """Nothing has ended."""
 
     def finished(self, request: Request) -> None:
-        self._kept.append(
+        self._ended.append(
             {
-                "sequence": self._counter(),
                 "incarnation": self._life.number,
                 "request": request.number,
                 "category": request.order.category,
@@ -129,8 +129,9 @@ class EmulatedEngine:
         self._conditions = Conditions()
         self._paused = False
         self._hung_until: float | None = None
+        self._ended: list[dict[str, Any]] = []
         self._results: deque[dict[str, Any]] = deque(maxlen=_RESULTS_KEPT)
-        self._finished = 0
+        self._numbers = count(1)
         self._lives: list[Process] = []
         self.asking = np.random.default_rng((settings.seed, 4))
         self._next: Life | None = Life(0, epoch - START_SECONDS, epoch)
@@ -158,6 +159,9 @@ class EmulatedEngine:
         if self.state == "up":
             self._process.advance(to)
         self.at = to
+        self._ended.sort(key=itemgetter("finished_at", "request"))
+        self._results.extend({"sequence": next(self._numbers), **ended} for ended in self._ended)
+        self._ended.clear()
         if lines := self._log.taken():
             self._write(lines)
 
@@ -236,15 +240,8 @@ class EmulatedEngine:
 
     def _start(self, life: Life) -> None:
         self._next = None
-        self._lives.append(Process(self.settings, life, self._log, lambda face: self._results_of(face, life)))
+        self._lives.append(Process(self.settings, life, self._log, lambda face: Results(face, life, self._ended)))
         self._apply()
-
-    def _results_of(self, face: Face, life: Life) -> Results:
-        return Results(face, life, self._results, self._count)
-
-    def _count(self) -> int:
-        self._finished += 1
-        return self._finished
 
     def _restart(self, fault: Restart) -> None:
         if self._next is None:

@@ -20,7 +20,10 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What a page says of a family: its HELP and TYPE, the bounds of its buckets and whose labels its series carry."""
+    """What a page says of a family: its HELP and TYPE, the bounds of its buckets and whose labels its series carry.
+
+    Families of scope "process" come from the client library itself, which does not tell when it made them.
+    """
 
     name: str
     kind: str
@@ -30,24 +33,32 @@ class Family:
 
 
 class Histogram:
-    """Observations in buckets, not yet cumulated. Without bounds it is a summary."""
+    """Observations in buckets, not yet cumulated. Without bounds it is a summary.
 
-    __slots__ = ("bounds", "counts", "total")
+    ``billionths`` is the sum of the observations, as an integer: the order of additions must not show on a page.
+    """
+
+    __slots__ = ("billionths", "bounds", "counts")
 
     def __init__(self, bounds: Sequence[float] = ()) -> None:
         self.bounds = tuple(bounds)
         self.counts = [0] * (len(self.bounds) + 1)
-        self.total = 0.0
+        self.billionths = 0
 
     def observe(self, value: float, times: int = 1) -> None:
         """``times`` observations of ``value``."""
         self.counts[bisect_left(self.bounds, value)] += times
-        self.total += value * times
+        self.billionths += round(value * 1e9) * times
 
-    def add(self, counts: Sequence[int], total: float) -> None:
+    def add(self, counts: Sequence[int], billionths: int) -> None:
         """Observations that were counted elsewhere, by the same bounds."""
         self.counts = [mine + other for mine, other in zip(self.counts, counts, strict=True)]
-        self.total += total
+        self.billionths += billionths
+
+    @property
+    def total(self) -> float:
+        """The sum of the observations."""
+        return self.billionths / 1e9
 
     @property
     def count(self) -> int:
@@ -105,6 +116,11 @@ def counted(values: np.ndarray, weights: np.ndarray, groups: np.ndarray, bounds:
     return np.bincount(cells.ravel(), weights.ravel(), size * buckets).reshape(size, buckets).astype(int)
 
 
+def billionths(values: np.ndarray) -> int:
+    """The sum of values, each rounded to a billionth: exact, whatever the order."""
+    return int(np.rint(values * 1e9).astype(np.int64).sum())
+
+
 def number(value: float) -> str:
     """A float as prometheus_client prints it: like Go, so with an exponent from a million on."""
     if math.isnan(value):
@@ -115,7 +131,7 @@ def number(value: float) -> str:
     point = text.find(".")
     if value > 0 and point > 6:
         mantissa = f"{text[0]}.{text[1:point]}{text[point + 1 :]}".rstrip("0.")
-        return f"{mantissa}e+0{point - 1}"
+        return f"{mantissa}e+{point - 1:02d}"
     return text
 
 
@@ -142,7 +158,7 @@ class PrometheusText:
                     lines += self._histogram(family, labels, value)
                 else:
                     lines.append(_head(family.name, labels) + number(value))
-            if self.created is not None and family.kind != "gauge":
+            if self.created is not None and family.kind != "gauge" and family.scope != "process":
                 lines += self._created(family, [labels for labels, _ in series])
         lines.append("")
         return "\n".join(lines).encode()

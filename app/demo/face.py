@@ -35,8 +35,9 @@ def local_time(pattern: str, at: float) -> str:
     return time.strftime(pattern, time.localtime(at))
 
 
-def access_line(port: int, method: str, path: str, status: int) -> str:
-    """Uvicorn's line about a request that was answered."""
+def access_line(client: int, method: str, path: str, status: int) -> str:
+    """Uvicorn's line about a request of a client that was answered."""
+    port = 40_000 + client % 20_000
     return f'INFO:     127.0.0.1:{port} - "{method} {path} HTTP/1.1" {status} {HTTPStatus(status).phrase}'
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.demo.events import Passes, Prefill
-from app.demo.exposition import counted
+from app.demo.exposition import billionths, counted
 from app.demo.face import Log, access_line
 from app.demo.request import Request
 from app.demo.scheduler import Scheduler
@@ -71,9 +71,9 @@ class SGLang:
 
     def answered(self, at: float, method: str, path: str, status: int) -> None:
         self._state.http[method, path, status] += 1
-        port = 40_000 + sum(self._state.http.values()) % 20_000
         if path == "/get_server_info":
             self._log.add(at, log.stamped(at, DEPRECATED))
+        port = self._state.http[method, path, status]
         self._log.add(at, log.stamped(at, access_line(port, method, path, status)))
 
     def result(self, request: Request) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class SGLang:
         state, at = self._state.ranks[prefill.rank], prefill.at
         throughput = prefill.computed / (at - state.prefill_report_at)
         state.prefill_report_at = at
-        state.busy_seconds += prefill.seconds
+        state.busy_billionths += round(prefill.seconds * 1e9)
         state.passes["prefill_none"] += 1
         for mode, tokens in (("prefill_compute", prefill.computed), ("prefill_cache", prefill.cached)):
             if tokens:
@@ -112,7 +112,7 @@ class SGLang:
     def decoded(self, passes: Passes) -> None:
         state = self._state.ranks[passes.rank]
         tokens = passes.steps + passes.accepted_drafts
-        state.busy_seconds += float(passes.intervals[1:, 0].sum() + passes.intervals[0].min())
+        state.busy_billionths += billionths(passes.intervals.min(axis=1))
         state.passes["decode_none" if passes.eager else "decode_cuda_graph"] += passes.count
         state.realtime["decode"] += tokens
         state.window_steps += passes.steps
@@ -142,7 +142,9 @@ class SGLang:
         if order.reason == "abort":
             self._state.aborted += 1
         else:
-            self.answered(at, "POST", "/generate" if order is WARM_UP else "/v1/chat/completions", 200)
+            path = "/generate" if order is WARM_UP else "/v1/chat/completions"
+            self._state.http["POST", path, 200] += 1
+            self._log.add(at, log.stamped(at, access_line(request.number, "POST", path, 200)))
         if self._settings.log_requests:
             told = self.result(request)
             asked = {"rid": told["id"], "stream": order.streaming, "log_metrics": True}
@@ -161,7 +163,7 @@ class SGLang:
         cells = counted(intervals / tokens, tokens, groups[streamed], _ITL_BOUNDS, len(categories))
         for index, category in enumerate(categories):
             if cells[index].any():
-                total = float(intervals[:, groups[streamed] == index].sum())
+                total = billionths(intervals[:, groups[streamed] == index])
                 self._state.categories[category].inter_token.add(cells[index].tolist(), total)
 
     def _report(self, passes: Passes, state: RankState) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
-
-import orjson
 
 from app.demo.events import Prefill
 from app.demo.exposition import surface
@@ -71,8 +70,9 @@ def decode_line(
 
 def finished_line(at: float, result: dict[str, Any], asked: dict[str, Any]) -> str:
     """With --log-requests --log-requests-format json."""
-    event = {"timestamp": local_time("%Y-%m-%dT%H:%M:%S", at), "event": "request.finished", "rid": result["id"]}
-    return orjson.dumps({**event, "obj": asked, "out": {"meta_info": result}}).decode()
+    timestamp = f"{local_time('%Y-%m-%dT%H:%M:%S', at)}.{int(at % 1 * 1e6):06d}"
+    event = {"timestamp": timestamp, "event": "request.finished", "rid": result["id"]}
+    return json.dumps({**event, "obj": asked, "out": {"meta_info": result}})
 
 
 def start_up(settings: Settings, life: Life, server_args: dict[str, Any]) -> Iterator[tuple[float, str]]:

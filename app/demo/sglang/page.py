@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 from app.demo.exposition import Family, Histogram, Labels, PrometheusText, Value, families
 from app.demo.settings import Life, Settings
@@ -74,7 +75,7 @@ class Page:
         return tuple(sorted(labels.items()))
 
     def _tokenizer(self, rows: Rows, state: ServerState) -> None:
-        for (category, streaming), stream in state.streams.items():
+        for (category, streaming), stream in sorted(state.streams.items(), key=itemgetter(0)):
             labels = self._client_labels(category, is_streaming=str(streaming).lower())
             rows["sglang:time_to_first_token_seconds"].append((labels, stream.first_token))
             if not stream.requests:
@@ -84,7 +85,7 @@ class Page:
             rows["sglang:num_requests_total"].append((labels, stream.requests))
             rows["sglang:e2e_request_latency_seconds"].append((labels, stream.latency))
             rows["sglang:request_time_per_output_token_seconds"].append((labels, stream.per_token))
-        for category, own in state.categories.items():
+        for category, own in sorted(state.categories.items(), key=itemgetter(0)):
             labels = self._client_labels(category)
             if own.inter_token.count:
                 rows["sglang:inter_token_latency_seconds"].append((labels, own.inter_token))
@@ -135,11 +136,11 @@ class Page:
             for mode, tokens in state.effective.items():
                 add("sglang:prefill_effective_tokens_total", tokens if logs else 0, mode=mode)
             up = at - self._life.ready_at
-            add("sglang:scheduler_idle_seconds_total", max(up - state.busy_seconds, 0.0))
+            busy = state.busy_billionths / 1e9
+            add("sglang:scheduler_idle_seconds_total", max(up - busy, 0.0))
             add("sglang:scheduler_process_cpu_seconds_total", 0.98 * (at - self._life.began_at))
             for stage, share in _SCHEDULER_STAGES.items():
-                seconds = share * state.busy_seconds
-                add("sglang:scheduler_stage_seconds_total", seconds, category=stage, forward_overlap="none")
+                add("sglang:scheduler_stage_seconds_total", share * busy, category=stage, forward_overlap="none")
             for mode, passes in state.passes.items():
                 add("sglang:cuda_graph_passes_total", passes, mode=mode)
 
@@ -159,7 +160,7 @@ class Page:
             rows["sglang:process_cpu_seconds_total"].append(((("component", component),), share * up))
         rows["sglang:routing_keys_active"].append(((), 0.0))
         requests: defaultdict[tuple[str, str], int] = defaultdict(int)
-        for (method, path, status), answers in state.http.items():
+        for (method, path, status), answers in sorted(state.http.items()):
             requests[method, path] += answers
             labels = (("endpoint", path), ("method", method), ("status_code", str(status)))
             rows["sglang:http_responses_total"].append((labels, answers))

@@ -23,7 +23,7 @@ class RankState:
         self.effective = {"input": 0, "device_hit": 0, "host_hit": 0, "storage_hit": 0}
         self.queue_time = Histogram(bounds["sglang:queue_time_seconds"])
         self.stages = {stage: Histogram(bounds["sglang:per_stage_req_latency_seconds"]) for stage in STAGES}
-        self.busy_seconds = 0.0
+        self.busy_billionths = 0
         self.window_steps = self.window_tokens = 0
         self.life_steps = self.life_tokens = 0
         self.decode_report_at = self.prefill_report_at = self.report_at = start

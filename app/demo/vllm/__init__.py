@@ -42,6 +42,7 @@ class VLLM:
         self._logged = [Counter[str]() for _ in self._engines]
         self._was_idle = [True] * settings.ranks
         self._http = HttpState(bounds)
+        self._answered = 0
         self._page = Page(settings, life, frontend)
         self._ranks: Sequence[Scheduler] = ()
 
@@ -88,7 +89,8 @@ class VLLM:
 
     def answered(self, at: float, method: str, path: str, status: int) -> None:
         if self._frontend.logs_access:
-            self._log.add(at, access_line(self._http.next_port(), method, path, status))
+            self._answered += 1
+            self._log.add(at, access_line(self._answered, method, path, status))
         if path not in _UNCOUNTED:
             self._http.answered(method, path, status, 0.002)
 
@@ -111,7 +113,7 @@ class VLLM:
             seconds = request.finished_at - request.arrived_at
             self._http.answered("POST", "/v1/chat/completions", 200, seconds)
             if self._frontend.logs_access:
-                line = access_line(self._http.next_port(), "POST", "/v1/chat/completions", 200)
+                line = access_line(request.number, "POST", "/v1/chat/completions", 200)
                 self._log.add(request.finished_at, line)
 
     def _interval(self, number: int) -> Interval:

@@ -99,7 +99,7 @@ class PythonFrontend:
     def __init__(self, settings: Settings, life: Life) -> None:
         rows = families("vllm", settings.context_length)
         single = settings.api_servers == 1
-        order = ("histogram", "summary", "gauge", "counter")
+        order = ("histogram", "gauge", "counter", "summary")
         self.families = rows if single else tuple(sorted(rows, key=lambda family: order.index(family.kind)))
         self.dialect: Dialect = PrometheusText(created=life.ready_at - 2.5 if single else None)
         self._model = settings.model

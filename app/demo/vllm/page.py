@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from operator import itemgetter
 
-from app.demo.exposition import Histogram, Labels, Value
+from app.demo.exposition import Histogram, Labels, Value, surface
 from app.demo.scheduler import Scheduler
 from app.demo.settings import Life, Settings
 from app.demo.vllm.frontends import Frontend
@@ -17,24 +18,7 @@ _PROCESS = {
     "process_open_fds": 34.0,
     "process_max_fds": 20000.0,
 }
-_CACHE_CONFIG = {
-    "block_size": "64",
-    "cache_dtype": "fp8_e4m3",
-    "enable_prefix_caching": "True",
-    "gpu_memory_utilization": "0.95",
-    "is_attention_free": "False",
-    "kv_cache_layout": "None",
-    "kv_cache_max_concurrency": "1.45",
-    "kv_cache_memory_bytes": "None",
-    "mamba_block_size": "None",
-    "mamba_cache_dtype": "auto",
-    "mamba_cache_mode": "none",
-    "num_cpu_blocks": "None",
-    "num_gpu_blocks_override": "None",
-    "prefix_caching_hash_algo": "sha256",
-    "sliding_window": "None",
-    "user_specified_block_size": "False",
-}
+_CACHE_CONFIG: dict[str, str] = surface("vllm-cache-config")
 _COUNTERS = {
     "vllm:prefix_cache_hits_total": "prompt cached",
     "vllm:generation_tokens_total": "generation",
@@ -118,7 +102,7 @@ class Page:
         labels = self._frontend.labels(number)
         usage = kv_usage(self._settings, rank)
         self._rows[self._frontend.name("vllm:kv_cache_usage_perc")].append((labels, usage))
-        config = _CACHE_CONFIG | {"engine": str(number), "num_gpu_blocks": str(self._settings.kv_capacity_tokens // 64)}
+        config = _CACHE_CONFIG | {"engine": str(number)}
         self._rows["vllm:cache_config_info"].append((tuple(sorted(config.items())), 1.0))
 
     def _process(self, at: float) -> None:
@@ -139,7 +123,7 @@ class Page:
         if not http.durations:
             return
         highest = Histogram(http.bounds["http_request_duration_highr_seconds"])
-        for (method, handler, status), seconds in http.durations.items():
+        for (method, handler, status), seconds in sorted(http.durations.items(), key=itemgetter(0)):
             count = self._frontend.value(seconds.count)
             labels = self._frontend.http_labels(method=method, handler=handler, status=status)
             self._rows[self._frontend.name("http_requests_total")].append((labels, count))
@@ -166,7 +150,6 @@ class HttpState:
     def __init__(self, bounds: dict[str, tuple[float, ...]]) -> None:
         self.bounds = bounds
         self.durations: dict[tuple[str, str, str], Histogram] = {}
-        self._ports = 40_000
 
     def answered(self, method: str, handler: str, status: int, seconds: float) -> None:
         """One more."""
@@ -174,11 +157,6 @@ class HttpState:
         if key not in self.durations:
             self.durations[key] = Histogram(self.bounds["http_request_duration_seconds"])
         self.durations[key].observe(seconds)
-
-    def next_port(self) -> int:
-        """Of the next client's connection."""
-        self._ports = 40_000 + (self._ports + 1) % 20_000
-        return self._ports
 
 
 def kv_usage(settings: Settings, rank: Scheduler) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from app.demo.events import Passes, Prefill
-from app.demo.exposition import Histogram, counted
+from app.demo.exposition import Histogram, billionths, counted
 from app.demo.request import Request
 
 FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
@@ -82,4 +82,4 @@ class EngineState:
     def _observe_all(self, name: str, values: np.ndarray) -> None:
         histogram = self.histograms[name]
         cells = counted(values, np.ones(values.shape), np.zeros(1, dtype=int), np.array(histogram.bounds), 1)
-        histogram.add(cells[0].tolist(), float(values.sum()))
+        histogram.add(cells[0].tolist(), billionths(values))
