@@ -28,7 +28,7 @@ FACES: Mapping[str, Callable[[Settings, Life, Log], Face]] = MappingProxyType(
     {"sglang": SGLang, "vllm": vllm.python, "vllm-rust": vllm.rust}
 )
 START_SECONDS = 40.0
-_RESULTS_KEPT = 50_000
+_RESULTS_KEPT = 10_000
 
 
 class Results:

@@ -86,7 +86,7 @@ class Dialect(Protocol):
 
 def surface(name: str) -> Any:
     """A file of ``surfaces/``: what an engine's surface looks like, as data."""
-    return orjson.loads(files("app.demo").joinpath("surfaces", f"{name}.json").read_bytes())
+    return orjson.loads(files("app.demo.surfaces").joinpath(f"{name}.json").read_bytes())
 
 
 def families(name: str, longest: int = 1) -> tuple[Family, ...]:
