@@ -10,6 +10,7 @@ from typing import Any
 from acceptance.facts import Fact, FactValue, Subject
 from acceptance.health import Health
 from acceptance.hits import Hit
+from acceptance.series import Engine
 from acceptance.window import Window
 from collectors.reading import Reading, Rejected, State
 from collectors.signatures import Match, Matcher
@@ -29,7 +30,8 @@ class Gathering:
     new one starts, and said to be unknown (None) where the new one does not tell it again.
     """
 
-    def __init__(self, subject: Subject, state: State, matcher: Matcher) -> None:
+    def __init__(self, engine: Engine, subject: Subject, state: State, matcher: Matcher) -> None:
+        self._engine: Engine = engine
         self._base = subject
         self._matcher = matcher
         self._known: dict[str, FactValue] = dict(state.get("facts", {}))
@@ -73,15 +75,17 @@ class Gathering:
                 self._known.update(match.facts)
                 self._count(match, seen["excerpt"], seen["rank"], seen["at"])
         self._start = []
-        self._known.update({name: _short(value) for name, value in facts.items()})
+        self._known.update({"engine": self._engine, **{name: _short(value) for name, value in facts.items()}})
         for name in {**before, **self._known}:
             self._tell(name, at)
 
-    def working(self) -> None:
+    def working(self, at: float) -> None:
         """The process works: what it said before was not said by one that starts."""
         self._worked = True
         if self._start:
             self._start = []
+        if "engine" not in self._known:
+            self.fact("engine", self._engine, at)
 
     def fact(self, name: str, value: FactValue, at: float) -> None:
         """The process tells something of itself."""

@@ -14,21 +14,24 @@ LONGEST_PREFIX = 200
 _BEFORE = re.compile(r"(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)(?: [^\s\[]{1,64}){0,6} (?=\[)")
 """What a logging formatter of the operator's own puts before the bracket: time, level, pid."""
 
+_LATER_STAGE = re.compile(r"(?:^|\s)PP[1-9]\d{0,3}(?=\s|$)")
 _RANK = re.compile(r"(?:^|\s)DP(?P<rank>\d{1,4})(?=\s|$)")
 
 
 class Prefix(NamedTuple):
     """What stands before a message.
 
-    at     its time, unix seconds; None where the line has none
-    rank   data-parallel rank (DPn), None where the line names none
+    at      its time, unix seconds; None where the line has none
+    rank    data-parallel rank (DPn), None where the line names none
+    echoes  it is of a later pipeline stage (PPn), which repeats what the first one says
     """
 
-    at: float | None
-    rank: str | None
+    at: float | None = None
+    rank: str | None = None
+    echoes: bool = False
 
 
-NO_PREFIX = Prefix(None, None)
+NO_PREFIX = Prefix()
 
 
 def split_prefix(text: str) -> tuple[Prefix, str]:
@@ -51,7 +54,8 @@ def split_prefix(text: str) -> tuple[Prefix, str]:
 def _prefix(inside: str, time: str | None) -> Prefix:
     """Cached: a second has many lines of the same rank."""
     rank = _RANK.search(inside)
-    return Prefix(full_time(inside if time is None else time), str(int(rank["rank"])) if rank else None)
+    at = full_time(inside if time is None else time)
+    return Prefix(at, str(int(rank["rank"])) if rank else None, _LATER_STAGE.search(inside) is not None)
 
 
 class Torn(ValueError):

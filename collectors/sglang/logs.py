@@ -108,7 +108,7 @@ class _Run:
     """One feed."""
 
     def __init__(self, subject: Subject, state: State, text: Text, matcher: Matcher) -> None:
-        self._gathering = Gathering(subject, state, matcher)
+        self._gathering = Gathering("sglang", subject, state, matcher)
         self._matcher = matcher
         self._at: float | None = state.get("at")
         self._began: float | None = state.get("began")
@@ -137,6 +137,8 @@ class _Run:
             at = self._at
         else:
             at = self._clock
+        if prefix.echoes and message.startswith((_DECODE, _PREFILL)):
+            return
         if message.startswith(_DECODE):
             self._decode(offset, at, prefix.rank or ONE_RANK, message)
         elif message.startswith(_PREFILL):
@@ -163,7 +165,7 @@ class _Run:
         except Torn as problem:
             self._gathering.reject(offset, str(problem))
             return
-        self._gathering.working()
+        self._gathering.working(at)
         rank = self._rank(name, at)
         window, tokens = self._window(offset, at, name, rank, line)
         self._windows.append(window)
@@ -174,7 +176,7 @@ class _Run:
         rank.decode_at, rank.running, rank.queued, rank.prefilled = at, line.running, line.queued, False
 
     def _prefill(self, at: float, name: str, message: str) -> None:
-        self._gathering.working()
+        self._gathering.working(at)
         self._rank(name, at).prefilled = True
         self._prefills[name] = message
 

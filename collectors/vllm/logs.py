@@ -102,7 +102,7 @@ class _Run:
     """One feed."""
 
     def __init__(self, subject: Subject, state: State, text: Text, matcher: Matcher) -> None:
-        self._gathering = Gathering(subject, state, matcher)
+        self._gathering = Gathering("vllm", subject, state, matcher)
         self._matcher = matcher
         self._read_at = text.at
         self._clock = LineClock(state.get("at"), text.at)
@@ -158,7 +158,7 @@ class _Run:
         except Torn as problem:
             self._gathering.reject(offset, str(problem))
             return
-        self._gathering.working()
+        self._gathering.working(at)
         process = self._process(line)
         process.unspoken, self._spoken, self._newest = False, True, at
         engine = self._engine(line, self._rank(process, line))
@@ -186,7 +186,7 @@ class _Run:
         self._windows.append(window)
 
     def _load(self, at: float, line: Line, load: EngineLine) -> None:
-        self._gathering.working()
+        self._gathering.working(at)
         process = self._process(line)
         self._silent = self._silent or process.unspoken
         process.unspoken = load.generated >= BUSY_TOKENS_PER_SECOND and bool(load.running)

@@ -132,6 +132,7 @@ def test_passes_agree_with_the_counter(fixture_bytes: Read) -> None:
 
 def test_facts_of_a_real_start(fixture_bytes: Read) -> None:
     assert told(read(fixture_bytes("real/sglang/eagle/server.log"))) == {
+        "engine": "sglang",
         "model": "tiny",
         "role": "unified",
         "speculative": True,
@@ -154,6 +155,7 @@ def test_facts_of_a_real_start(fixture_bytes: Read) -> None:
 def test_facts_of_a_dspark_start(fixture_bytes: Read) -> None:
     reading = read(fixture_bytes("sglang/serverlog_v0.5.18.k3_dspark_tp8_dcp8.log"))
     assert told(reading) == {
+        "engine": "sglang",
         "k": 7,
         "draft_attention_backend": "trtllm_mha",
         "decode_attention_backend": "cutedsl_mla",
@@ -163,7 +165,7 @@ def test_facts_of_a_dspark_start(fixture_bytes: Read) -> None:
     last = reading.windows[-1].counts
     assert (last.steps, last.slots, last.proposed) == (480, 3360, 3360)
     compact = told(read(fixture_bytes("sglang/serverlog_v0.5.23.k3_dspark_compact.log")))
-    assert compact == {"verify_mode": "compact"}
+    assert compact == {"engine": "sglang", "verify_mode": "compact"}
 
 
 # One line
@@ -355,6 +357,11 @@ def test_custom_formatters_and_ranks() -> None:
     windows = read(body).windows
     assert [window.series.rank for window in windows] == ["3", "5", "2", "4"]
     assert {window.end for window in windows} == {datetime(2025, 10, 20, 3, 2, 22, tzinfo=UTC).timestamp()}
+
+
+def test_a_pipeline_is_counted_once() -> None:
+    windows = read("".join(decode(rank=f" PP{stage} TP0") for stage in range(4))).windows
+    assert [window.counts.steps for window in windows] == [40]
 
 
 def test_milliseconds_and_lines_without_a_time() -> None:

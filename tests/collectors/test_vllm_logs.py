@@ -159,6 +159,7 @@ def test_operators_logs_give_what_they_show(name: str) -> None:
 
 def test_facts_of_a_real_start(fixture_bytes: Read) -> None:
     assert told(read(fixture_bytes("real/vllm/good/server.log"))) == {
+        "engine": "vllm",
         "version": "0.32.0",
         "model": "tiny",
         "speculative": True,
@@ -424,6 +425,7 @@ def test_a_start_begins_an_incarnation() -> None:
     quiet = "Model Runner V2 requires Triton; using the V1 model runner instead."
     state, first = feed(line(arguments) + line(config) + line(quiet) + line(SPEC))
     assert told(first) == {
+        "engine": "vllm",
         "model": "m",
         "drafter": "d",
         "k": 2,
