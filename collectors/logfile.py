@@ -123,9 +123,9 @@ class LogFile:
 
     def _generations(self) -> list[Path]:
         """The rotated copies of the path, oldest first, and the path itself last."""
-        name = re.compile(re.escape(self._path.name) + r"(?:[._-]\d[\dTZ.:_-]*|\.old)?")
-        beside = [path for path in self._path.parent.iterdir() if name.fullmatch(path.name) and path.is_file()]
-        found = [path for path in beside if path == self._path or path.stat().st_size]
+        beside = [path for path in self._path.parent.iterdir() if is_rotated(str(path), str(self._path))]
+        found = [path for path in beside if path.is_file() and path.stat().st_size]
+        found += [self._path] if self._path.is_file() else []
         return sorted(found, key=lambda path: (path == self._path, path.stat().st_mtime_ns))
 
     def _recognised(self, position: Position) -> Position:
@@ -172,6 +172,14 @@ class LogFile:
             return self._path.stat().st_ino != self.position.inode
         except FileNotFoundError:
             return False
+
+
+_ROTATED = re.compile(r"[._-]\d[\dTZ.:_-]*|\.old")
+
+
+def is_rotated(path: str, log: str) -> bool:
+    """Whether ``path`` is called as a rotated copy of ``log`` is: ``server.log.1``, ``server.log-20261201``."""
+    return path.startswith(log) and _ROTATED.fullmatch(path[len(log) :]) is not None
 
 
 def _is_of(path: Path, position: Position) -> bool:

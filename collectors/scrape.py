@@ -9,6 +9,7 @@ from math import ceil
 from typing import Protocol
 from zlib import crc32
 
+import aiohttp
 import httpx
 import structlog
 
@@ -24,6 +25,7 @@ PAGE_LIMIT_BYTES = 64 * 1024 * 1024
 SLOW_SECONDS = 0.1
 """SGLang renders its page on the loop that serves requests: a page this slow costs its users, so it is asked less."""
 MOST_BACK_OFF = 4
+FIRST_WITHIN_SECONDS = 1.0
 DOCUMENT_INTERVAL_SECONDS = 60.0
 METRICS = "metrics"
 _OK, _NOT_FOUND = 200, 404
@@ -39,13 +41,17 @@ class Unreadable(Exception):
     """An answer that is no page: the status, the size or the content."""
 
 
+_UNANSWERED = (httpx.HTTPError, aiohttp.ClientError, Unreadable, TimeoutError)
+"""The transport passes some of aiohttp's errors through as they are."""
+
+
 @dataclass(slots=True)
 class _Progress:
-    """How far a target's surfaces were read, and what was learned about how to ask it."""
+    """How far a target's surfaces were read, and what was learned about how to ask it. ``up`` is None at first."""
 
     state: State
     engine: EngineReaders | None = None
-    up: bool = False
+    up: bool | None = None
     document_states: dict[str, State] = field(default_factory=dict[str, State])
     absent_documents: set[str] = field(default_factory=set[str])
     documents_at: float = float("-inf")
@@ -76,18 +82,20 @@ class Scraper:
         self._progress = {name: _Progress(state) for name, state in (cursors or {}).items()}
 
     async def run(self, target: Target) -> None:
-        """Scrape ``target`` at its interval, at a phase of its own so that a fleet's scrapes spread out."""
+        """Scrape ``target`` soon, and then at its interval, at a phase of its own so that a fleet's scrapes spread."""
         loop = asyncio.get_running_loop()
-        phase = crc32(target.name.encode()) / 2**32
-        due = loop.time() + phase * min(1.0, target.scrape_interval_seconds)
+        phase, interval = crc32(target.name.encode()) / 2**32, target.scrape_interval_seconds
+        began = loop.time()
+        await asyncio.sleep(phase * min(FIRST_WITHIN_SECONDS, interval))
+        await self._scrape_safely(target, late=False)
+        due = began + (phase + 0.5) * interval
         while True:
+            # A look that took longer than the wait is followed by a whole one.
+            due = due if due > loop.time() else loop.time() + interval
             await asyncio.sleep(due - loop.time())
-            late = loop.time() - due > target.scrape_interval_seconds / 2
+            late = loop.time() - due > interval / 2
             seconds = await self._scrape_safely(target, late)
-            interval = target.scrape_interval_seconds * min(MOST_BACK_OFF, max(1, ceil(seconds / SLOW_SECONDS)))
-            due += interval
-            if due < loop.time():
-                due = loop.time() + interval
+            due += interval * min(MOST_BACK_OFF, max(1, ceil(seconds / SLOW_SECONDS)))
 
     async def _scrape_safely(self, target: Target, late: bool) -> float:
         try:
@@ -100,39 +108,46 @@ class Scraper:
     async def scrape(self, target: Target, *, late: bool = False) -> float:
         """One look at every surface that is due; the seconds the metrics page took."""
         progress = self._progress.setdefault(target.name, _Progress({}))
-        at, started = self._clock(), asyncio.get_running_loop().time()
+        at, loop = self._clock(), asyncio.get_running_loop()
+        started, seconds = loop.time(), None
         try:
             body = await self._get(target, "/metrics")
+            seconds = loop.time() - started
             if body is None:
                 raise Unreadable("/metrics answered 404: start SGLang with --enable-metrics, or check the URL")
             await self._learn(target, progress, body, at)
             state, reading = await self._read(target, progress, Text(body, at))
             error = None
-        except (httpx.HTTPError, Unreadable, TimeoutError) as problem:
-            error = f"{type(problem).__name__}: {problem}"[:300]
+        except _UNANSWERED as problem:
+            error = self._reason(problem)
             state, reading = progress.state, Reading()
-        seconds = asyncio.get_running_loop().time() - started
-        was_up, progress.up = progress.up, error is None
-        if error is not None and was_up:
-            log.warning("target stopped answering", target=target.name, error=error)
+        seconds = loop.time() - started if seconds is None else seconds
+        self._tell_change(target, progress, error)
         look = Health(target.name, METRICS, at, up=error is None, error=error, seconds=seconds)
         reading = Reading(reading.windows, reading.facts, reading.hits, _told(reading.health, look), reading.rejected)
         if self._sink.offer(Read(target.name, METRICS, at, state, reading)):
             progress.state = state
         self._observer.scraped(target.name, "ok" if error is None else "error", seconds, late)
+        if error is None and at - progress.documents_at >= DOCUMENT_INTERVAL_SECONDS:
+            await self._documents(target, progress, at)
         return seconds
 
+    def _tell_change(self, target: Target, progress: _Progress, error: str | None) -> None:
+        was_up, progress.up = progress.up, error is None
+        if error is not None and was_up is not False:
+            log.warning("target does not answer", target=target.name, error=error)
+        elif error is None and not was_up:
+            log.info("target answers", target=target.name, engine=progress.engine and progress.engine.name)
+
     async def _learn(self, target: Target, progress: _Progress, page: bytes, at: float) -> None:
-        """Find out which engine answers, and read its documents at the start, after a gap, and from time to time."""
+        """Find out which engine answers, and what it says of itself where it did not answer before."""
         name = engine_of(page)
         if name is None:
             raise Unreadable("no sglang: or vllm: families on the page")
-        if progress.engine is None or progress.engine.name != name:
-            progress.engine = engines()[name]
+        engine = engines()[name]
+        if not progress.up or progress.engine is not engine:
+            progress.engine = engine
             progress.absent_documents.clear()
-        if not progress.up:
-            progress.absent_documents.clear()
-        if not progress.up or at - progress.documents_at >= DOCUMENT_INTERVAL_SECONDS:
             await self._documents(target, progress, at)
 
     async def _documents(self, target: Target, progress: _Progress, at: float) -> None:
@@ -144,8 +159,8 @@ class Scraper:
                 continue
             try:
                 body = await self._get(target, path)
-            except (httpx.HTTPError, Unreadable, TimeoutError) as problem:
-                log.info("document not read", target=target.name, path=path, error=type(problem).__name__)
+            except _UNANSWERED as problem:
+                log.info("document not read", target=target.name, path=path, error=self._reason(problem))
                 continue
             if body is None:
                 progress.absent_documents.add(path)
@@ -169,15 +184,22 @@ class Scraper:
             return reader.feed(self._sink.subject(target), progress.state, text)
         return state, reading
 
+    def _reason(self, problem: Exception) -> str:
+        """For people, on one line. The transport calls a refused connection a timeout; what it rests on does not."""
+        if isinstance(problem, TimeoutError):
+            return f"TimeoutError: no whole answer within {self._timeout:g} s"
+        cause = problem.__cause__ or problem
+        return " ".join(f"{type(cause).__name__}: {cause}".split())[:300]
+
     async def _get(self, target: Target, path: str) -> bytes | None:
-        """The body; None for 404. Raises ``Unreadable`` and ``httpx.HTTPError``."""
+        """The body; None for 404. Raises what is in ``_UNANSWERED``."""
         assert target.url is not None
         headers = {"accept": "text/plain, application/json", "accept-encoding": "identity"}
         if target.bearer_token:
             headers["authorization"] = f"Bearer {target.bearer_token}"
         async with (
             asyncio.timeout(self._timeout),
-            self._client.stream("GET", target.url.rstrip("/") + path, headers=headers) as response,
+            self._client.stream("GET", target.url.rstrip("/") + path, headers=headers, timeout=None) as response,
         ):
             if response.status_code == _NOT_FOUND:
                 return None

@@ -1,40 +1,25 @@
-"""Tailing: every log of a target followed, read in a thread, and handed on in order."""
+"""Tailing: every log of a target followed by a task of its own, so that no log delays another."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import closing
-from dataclasses import asdict, replace
 from glob import glob
-from pathlib import Path
 
-import structlog
-
-from acceptance.facts import Subject
-from acceptance.health import Health
-from collectors.engines import EngineReaders, engine_of_log, engines
-from collectors.logfile import LogFile, Piece, Position
-from collectors.reading import Reading, Rejected, State, Text
-from collectors.sink import Read, Sink
+from collectors.follower import Follower, log_surface
+from collectors.logfile import is_rotated
+from collectors.reading import State
+from collectors.sink import Sink
 from collectors.target import Target
-
-log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 0.5
 LOOK_FOR_FILES_SECONDS = 5.0
-
-
-def log_surface(path: str) -> str:
-    """The surface under which a log file's cursor and health are kept."""
-    return f"log:{path}"
+REST_AFTER_SECONDS = 600.0
+"""A log that tells nothing for so long is closed between looks: dated logs pile up, and files that may be open not."""
 
 
 class Tailer:
-    """Follows the logs of targets until cancelled.
-
-    ``cursors``: (target, surface) -> committed state. A log's state is its position with the reader's own state.
-    """
+    """Follows the logs of targets until cancelled. ``cursors``: (target, surface) -> committed state of a follower."""
 
     def __init__(
         self, sink: Sink, clock: Callable[[], float], *, cursors: Mapping[tuple[str, str], State] | None = None
@@ -48,65 +33,34 @@ class Tailer:
         async with asyncio.TaskGroup() as files:
             following: set[str] = set()
             while True:
-                for path in await asyncio.to_thread(_matching, target.logs):
+                for path in await asyncio.to_thread(matching, target.logs):
                     if path not in following:
                         following.add(path)
-                        files.create_task(self._follow(target, path))
+                        files.create_task(self._follow(self.follower(target, path)))
                 await asyncio.sleep(LOOK_FOR_FILES_SECONDS)
 
-    async def _follow(self, target: Target, path: str) -> None:
+    def follower(self, target: Target, path: str) -> Follower:
+        """One that reads a log on from its committed cursor."""
         state = self._cursors.get((target.name, log_surface(path)), {})
-        with closing(LogFile(Path(path), Position.of(state))) as file:
-            await self._follow_file(target, path, file, state)
+        return Follower(target, path, self._sink, self._clock, state)
 
-    async def _follow_file(self, target: Target, path: str, file: LogFile, state: State) -> None:
-        surface = log_surface(path)
-        reader_state: State = state.get("reader", {})
-        unreadable = False
-        while True:
-            try:
-                piece = await asyncio.to_thread(file.read)
-            except OSError as problem:
-                if not unreadable:
-                    await self._sink.put(self._unreadable(target, surface, state, problem))
-                unreadable = True
-                await asyncio.sleep(POLL_SECONDS)
-                continue
-            unreadable = False
-            if piece is None:
-                await asyncio.sleep(POLL_SECONDS)
-                continue
-            try:
-                reader_state, reading = await self._read(target, reader_state, piece)
-            except Exception:
-                log.exception("log lines could not be read by our own code", target=target.name, path=path)
-                reading = Reading(rejected=(Rejected(surface, "reader failed"),))
-            at = self._clock()
-            reading = replace(reading, health=tuple(replace(look, surface=surface) for look in reading.health))
-            state = {"position": asdict(piece.after), "reader": reader_state}
-            await self._sink.put(Read(target.name, surface, at, state, reading))
-
-    async def _read(self, target: Target, state: State, piece: Piece) -> tuple[State, Reading]:
-        if piece.torn:
-            return state, Reading(rejected=(Rejected(f"byte {piece.offset}", "a line without an end"),))
-        subject = self._sink.subject(target)
-        while (engine := _engine(subject, piece.body)) is None:
-            # The metrics page will tell; until then nothing is passed over.
-            await asyncio.sleep(POLL_SECONDS)
-            subject = self._sink.subject(target)
-        return await asyncio.to_thread(engine.logs.feed, subject, state, Text(piece.body, self._clock(), piece.offset))
-
-    def _unreadable(self, target: Target, surface: str, state: State, problem: OSError) -> Read:
-        at = self._clock()
-        error = f"{type(problem).__name__}: {problem.strerror}"
-        log.warning("log cannot be read", target=target.name, surface=surface, error=error)
-        return Read(target.name, surface, at, state, Reading(health=(Health(target.name, surface, at, False, error),)))
+    async def _follow(self, log: Follower) -> None:
+        silent = 0.0
+        try:
+            while True:
+                if await log.advance():
+                    silent = 0.0
+                    continue
+                if silent >= REST_AFTER_SECONDS:
+                    log.rest()
+                wait = POLL_SECONDS if silent < REST_AFTER_SECONDS else LOOK_FOR_FILES_SECONDS
+                await asyncio.sleep(wait)
+                silent += wait
+        finally:
+            log.rest()
 
 
-def _engine(subject: Subject, body: bytes) -> EngineReaders | None:
-    name = subject.text("engine") or engine_of_log(body)
-    return None if name is None else engines().get(name)
-
-
-def _matching(patterns: tuple[str, ...]) -> list[str]:
-    return sorted({path for pattern in patterns for path in (glob(pattern) or [pattern])})  # noqa: PTH207
+def matching(patterns: tuple[str, ...]) -> list[str]:
+    """The paths that patterns name. A rotated log that matches too is read as the past of the one it was."""
+    paths = {path for pattern in patterns for path in (glob(pattern) or [pattern])}  # noqa: PTH207
+    return sorted(path for path in paths if not any(is_rotated(path, other) for other in paths))
