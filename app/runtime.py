@@ -3,44 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-import httpx
 import structlog
 import uvicorn
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from fastapi import FastAPI
-from httpx_aiohttp import AiohttpTransport
 
-from alerts.notify.channel import Surroundings as ChannelSurroundings
-from alerts.outbox import Outbox
 from app.api.application import create_app
 from app.api.readiness import Readiness
-from app.judging import fleet, surroundings
+from app.assembly import Assembly, assembled
 from app.metrics import Metrics, watch_loop
 from app.settings import Config, Listen
-from app.writer import Writer
-from collectors.scrape import METRICS, Scraper
-from collectors.tail import Tailer
 from collectors.target import Target
-from service.catalog import Catalog
-from service.evaluate import Evaluator
-from service.reads import Reads
-from store.duckdb import DuckHistory
-from store.history import History
-from store.sql import SqlState
-from store.state import StateStore
 
 log = structlog.get_logger(__name__)
 
-READER_THREADS = 2
 HOUSEKEEPING_SECONDS = 3600.0
 OUTBOX_DRAIN_SECONDS = 10.0
 SLOWEST_ANSWER_SECONDS = 5
@@ -50,7 +35,7 @@ class Runtime:
     """Everything that runs, put together from a configuration. ``clock`` gives unix seconds.
 
     ``run`` returns when the process was asked to stop and everything accepted is on disk. It raises ``StoreUnusable``
-    where a store cannot be opened, and ``OSError`` where the address is taken.
+    where a store cannot be opened, ``OSError`` where the address is taken, and what ended a part that must not end.
     """
 
     def __init__(self, config: Config, clock: Callable[[], float] = time.time) -> None:
@@ -59,110 +44,73 @@ class Runtime:
         self._stop = asyncio.Event()
         self._collecting: list[asyncio.Task[None]] = []
         self._evaluating = asyncio.Lock()
+        self._scheduler = AsyncIOScheduler(
+            timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
+        )
         self.metrics = Metrics()
         self.readiness = Readiness()
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT, then drain and close. A second signal does not wait."""
-        async with AsyncExitStack() as closing:
-            history, state = await self._open_stores(closing)
-            self._build(closing, history, state)
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, self._asked_to_stop)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._asked_to_stop, number)
+        async with assembled(self._config, self._clock, self.metrics) as parts:
+            self.readiness.stores_open = True
             listening = _listen(self._config.listen)
-            server = _Server(_uvicorn_config(self.app))
+            server = _Server(_uvicorn_config(self._app(parts)))
             serving = asyncio.create_task(server.serve([listening]), name="http")
-            background = self._start()
+            background = self._start(parts)
             log.info("serving", url=_url(listening), targets=len(self._config.targets))
             stopped = asyncio.create_task(self._stop.wait(), name="stop")
-            await asyncio.wait({serving, stopped, *background}, return_when=asyncio.FIRST_COMPLETED)
+            ended, _ = await asyncio.wait({serving, stopped, *background}, return_when=asyncio.FIRST_COMPLETED)
             stopped.cancel()
-            await self._drain(background)
+            await self._drain(parts, background)
             server.should_exit = True
             await serving
+            _raise_why(ended - {stopped})
 
-    async def _open_stores(self, closing: AsyncExitStack) -> tuple[History, StateStore]:
-        directory = self._config.data_dir
-        await asyncio.to_thread(directory.mkdir, mode=0o700, parents=True, exist_ok=True)
-        history = await asyncio.to_thread(DuckHistory, directory / "history.duckdb")
-        closing.callback(history.close)
-        state = await asyncio.to_thread(SqlState, f"sqlite:///{directory / 'state.sqlite'}")
-        closing.callback(state.close)
-        self.readiness.stores_open = True
-        return history, state
-
-    def _build(self, closing: AsyncExitStack, history: History, state: StateStore) -> None:
-        self._history, self._state = history, state
-        cursors = history.cursors()
-        self.catalog = Catalog(self._config.watched(), state.facts())
-        self._writer = Writer(history, state, self.catalog, self.metrics)
-        closing.callback(self._writer.close)
-        self._client = _client(self._config.scrape.concurrency)
-        closing.push_async_callback(self._client.aclose)
-        self._scraper = Scraper(
-            self._client,
-            self._writer,
-            self._clock,
-            self.metrics,
-            timeout_seconds=self._config.scrape.timeout,
-            cursors={cursor.target: cursor.state for cursor in cursors if cursor.surface == METRICS},
-        )
-        self._tailer = Tailer(
-            self._writer, self._clock, cursors={(cursor.target, cursor.surface): cursor.state for cursor in cursors}
-        )
-        self._evaluator = Evaluator(history, state, lambda: fleet(self.catalog), surroundings(self._config))
-        channels = ChannelSurroundings(self._client, self._clock, self._config.external_url or "")
-        self._outbox = Outbox(
-            state,
-            {name: settings.open(name, channels) for name, settings in self._config.channels.items()},
-            self._clock,
-            self.metrics,
-        )
-        executor = ThreadPoolExecutor(READER_THREADS, thread_name_prefix="reader")
-        closing.callback(executor.shutdown)
-        self.app = create_app(
-            Reads(history, state, self.catalog, self._clock),
+    def _app(self, parts: Assembly) -> FastAPI:
+        return create_app(
+            parts.reads,
             metrics=self.metrics,
             readiness=self.readiness,
-            executor=executor,
+            executor=parts.readers,
             host_names=self._config.host_names,
         )
 
-    def _start(self) -> list[asyncio.Task[None]]:
+    def _start(self, parts: Assembly) -> list[asyncio.Task[None]]:
         for target in self._config.watched():
-            self._watch(target)
-        self._scheduler = AsyncIOScheduler(
-            timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
-        )
+            self._watch(parts, target)
         every = self._config.evaluation.interval
-        self._scheduler.add_job(self._evaluate, "interval", seconds=every, next_run_time=datetime.now(UTC))
-        self._scheduler.add_job(self._keep_house, "interval", seconds=HOUSEKEEPING_SECONDS)
+        add = self._scheduler.add_job
+        add(self._evaluate, "interval", [parts], seconds=every, next_run_time=datetime.now(UTC))
+        add(self._keep_house, "interval", [parts], seconds=HOUSEKEEPING_SECONDS)
         self._scheduler.start()
         return [
-            asyncio.create_task(self._writer.run(), name="writer"),
-            asyncio.create_task(self._outbox.run(), name="outbox"),
+            asyncio.create_task(parts.writer.run(), name="writer"),
+            asyncio.create_task(parts.outbox.run(), name="outbox"),
             asyncio.create_task(watch_loop(self.metrics), name="loop lag"),
         ]
 
-    def _watch(self, target: Target) -> None:
+    def _watch(self, parts: Assembly, target: Target) -> None:
         if target.url is not None:
-            self._collect(self._scraper.run(target), f"scrape {target.name}")
+            self._collect(parts.scraper.run(target), f"scrape {target.name}")
         if target.logs:
-            self._collect(self._tailer.run(target), f"tail {target.name}")
+            self._collect(parts.tailer.run(target), f"tail {target.name}")
 
     def _collect(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)
         task.add_done_callback(_report_death)
         self._collecting.append(task)
 
-    async def _evaluate(self) -> None:
+    async def _evaluate(self, parts: Assembly) -> None:
         """One evaluation, in a thread; what raises is logged and changes nothing."""
         async with self._evaluating:
             loop = asyncio.get_running_loop()
             started = loop.time()
             try:
-                evaluated = await asyncio.to_thread(self._evaluator.evaluate, self._clock())
+                evaluated = await asyncio.to_thread(parts.evaluator.evaluate, self._clock())
             except Exception:
                 log.exception("the evaluation failed")
                 self.metrics.evaluated(loop.time() - started, ok=False)
@@ -170,30 +118,32 @@ class Runtime:
             self.metrics.evaluated(loop.time() - started, ok=not evaluated.failures)
             self.readiness.evaluated = True
             if evaluated.transitions:
-                self._outbox.wake()
+                parts.outbox.wake()
 
-    async def _keep_house(self) -> None:
+    async def _keep_house(self, parts: Assembly) -> None:
         now, retention = self._clock(), self._config.retention
         try:
-            await asyncio.to_thread(self._history.drop_before, now - retention.history)
-            await asyncio.to_thread(self._state.forget_before, now - retention.alerts)
+            await asyncio.to_thread(parts.history.drop_before, now - retention.history)
+            await asyncio.to_thread(parts.state.forget_before, now - retention.alerts)
         except Exception:
             log.exception("what is too old could not be dropped")
 
-    async def _drain(self, background: list[asyncio.Task[None]]) -> None:
+    async def _drain(self, parts: Assembly, background: list[asyncio.Task[None]]) -> None:
         """Stop in the order in which things flow: collectors, writer, a last evaluation, its messages."""
         self.readiness.stopping = True
         log.info("stopping")
         self._scheduler.shutdown(wait=False)
         await _cancelled(self._collecting)
         await _cancelled(background)
-        await self._writer.drain()
-        await self._evaluate()
-        await self._outbox.drain(OUTBOX_DRAIN_SECONDS)
+        await parts.writer.drain()
+        await self._evaluate(parts)
+        await parts.outbox.drain(OUTBOX_DRAIN_SECONDS)
 
-    def _asked_to_stop(self) -> None:
+    def _asked_to_stop(self, number: int) -> None:
         if self._stop.is_set():
-            raise KeyboardInterrupt
+            # Whatever it waits for may never come, and a killed service loses nothing.
+            log.warning("stopped at once")
+            os._exit(128 + number)
         self._stop.set()
 
 
@@ -201,7 +151,7 @@ class _Server(uvicorn.Server):
     """Uvicorn without signal handlers of its own: the runtime stops it, last."""
 
     @contextmanager
-    def capture_signals(self) -> Iterator[None]:
+    def capture_signals(self) -> Generator[None]:
         yield
 
 
@@ -213,21 +163,26 @@ def _uvicorn_config(app: FastAPI) -> uvicorn.Config:
 
 def _listen(listen: Listen) -> socket.socket:
     """The socket to serve on, bound here so that a taken address is an error like any other."""
-    family, *_, address = socket.getaddrinfo(
-        listen.host, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    return socket.create_server(address[:2], family=family, backlog=2048)
+    try:
+        family, *_, address = socket.getaddrinfo(
+            listen.host, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return socket.create_server(address[:2], family=family, backlog=2048)
+    except OSError as error:
+        raise OSError(f"cannot listen on {_place(listen.host, listen.port)}: {_plain(error)}") from error
+
+
+def _plain(error: OSError) -> str:
+    """Without the number that only programmers read."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
 
 
 def _url(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    return f"http://{_place(*listening.getsockname()[:2])}"
 
 
-def _client(concurrency: int) -> httpx.AsyncClient:
-    """One pool for everything. Over aiohttp: httpx's own pool takes time in proportion to the hosts in it."""
-    limits = httpx.Limits(max_connections=concurrency, keepalive_expiry=60.0)
-    return httpx.AsyncClient(transport=AiohttpTransport(limits=limits, trust_env=False), timeout=30.0, trust_env=False)
+def _place(host: str, port: int) -> str:
+    return f"{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _report_death(task: asyncio.Task[None]) -> None:
@@ -235,7 +190,14 @@ def _report_death(task: asyncio.Task[None]) -> None:
         log.error("a collector died", task=task.get_name(), exc_info=task.exception())
 
 
-async def _cancelled(tasks: list[asyncio.Task[None]]) -> None:
+async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _raise_why(ended: set[asyncio.Task[Any]]) -> None:
+    """These should have run until they were stopped."""
+    for task in ended:
+        if not task.cancelled():
+            raise RuntimeError(f"{task.get_name()} ended by itself") from task.exception()
