@@ -106,7 +106,7 @@ class SGLang:
         state.stages["request_process"].observe(0.00002)
         state.stages["prefill_forward"].observe(request.first_token_at - request.admitted_at)
         if request.order.streaming:
-            key = request.order.category, True
+            key = self._category(request), True
             self._state.streams[key].first_token.observe(request.first_token_at - request.arrived_at)
 
     def decoded(self, passes: Passes) -> None:
@@ -125,7 +125,8 @@ class SGLang:
         order, first, at = request.order, request.first_token_at, request.finished_at
         assert first is not None
         assert at is not None
-        stream, own = self._state.streams[order.category, order.streaming], self._state.categories[order.category]
+        category = self._category(request)
+        stream, own = self._state.streams[category, order.streaming], self._state.categories[category]
         if not order.streaming:
             stream.first_token.observe(first - request.arrived_at)
         stream.prompt_tokens += order.prompt_tokens
@@ -157,14 +158,19 @@ class SGLang:
         streamed = np.array([one.order.streaming for one in passes.requests])
         if not streamed.any():
             return
-        categories = sorted({one.order.category for one in passes.requests})
-        groups = np.array([categories.index(one.order.category) for one in passes.requests])
+        names = [self._category(one) for one in passes.requests]
+        categories = sorted(set(names))
+        groups = np.array([categories.index(name) for name in names])
         tokens, intervals = passes.accepted[:, streamed] + 1, passes.intervals[:, streamed]
         cells = counted(intervals / tokens, tokens, groups[streamed], _ITL_BOUNDS, len(categories))
         for index, category in enumerate(categories):
             if cells[index].any():
                 total = billionths(intervals[:, groups[streamed] == index])
                 self._state.categories[category].inter_token.add(cells[index].tolist(), total)
+
+    def _category(self, request: Request) -> str:
+        """Under which label it is counted: a server that knows none counts all requests as one."""
+        return request.order.category if self._settings.label else ""
 
     def _report(self, passes: Passes, state: RankState) -> None:
         at, running = float(passes.ends[-1]), len(passes.requests)
