@@ -60,7 +60,7 @@ def _read(path: str | Path | None, environment: Mapping[str, str]) -> Document:
     if path is None:
         return Document({}, {(): COMMAND_LINE}, ())
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise ConfigError([Problem(Place(0, 0, str(path)), (), f"cannot be read: {reason}")]) from None

@@ -161,6 +161,8 @@ async def test_a_figure_that_is_no_number_is_null(client: httpx.AsyncClient, his
     assert answer.status_code == 200
     (row,) = answer.json()["rows"]
     assert (row["acc_len"], row["emitted"], row["requests"], row["steps"]) == (None, None, None, 10)
+    (line,) = csv.DictReader(io.StringIO((await client.get("/api/acceptance?target=z&format=csv")).text))
+    assert (line["acc_len"], line["emitted"], line["requests"], line["steps"]) == ("", "", "", "10")
 
 
 async def test_latest_is_the_newest_window_of_every_series(client: httpx.AsyncClient) -> None:

@@ -265,6 +265,21 @@ def test_an_item_of_which_nothing_remains_is_left_out(config_of: Any) -> None:
     assert config.targets[0].logs == ("/b.log",)
 
 
+def test_a_token_from_a_file_ends_in_a_newline(config_of: Any) -> None:
+    config = config_of("targets: [{url: 'h:1', bearer_token: \"${TOKEN}\"}]", {"TOKEN": "secret\n"})
+    assert config.watched()[0].bearer_token == "secret"
+
+
+def test_paths_of_a_home(config_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/op")
+    config = config_of("data_dir: ~/data\ntargets: [{name: a, logs: ~/logs/*.log}]")
+    assert (config.data_dir, config.targets[0].logs) == (Path("/home/op/data"), ("/home/op/logs/*.log",))
+
+
+def test_a_byte_order_mark_is_no_text(config_of: Any) -> None:
+    assert config_of("\ufefflisten: {port: 1}").listen.port == 1
+
+
 def test_shared_settings_by_anchor_and_merge(config_of: Any) -> None:
     text = """
 targets:
