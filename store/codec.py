@@ -14,7 +14,7 @@ from acceptance.health import Health
 from acceptance.query import Sum
 from acceptance.series import DIMENSIONS, Series
 from acceptance.window import Window
-from store.history import Cursor
+from store.history import Cursor, Looked, Timed
 from store.text import encodable
 
 SCALARS: tuple[str, ...] = tuple(name for name in COUNT_FIELDS if name not in ("by_position", "spread"))
@@ -107,6 +107,16 @@ def health_table(looks: Sequence[Health]) -> pa.Table:
 def health_of(table: pa.Table) -> list[Health]:
     """The looks in rows of ``HEALTH``."""
     return [Health(*row) for row in _rows(table)]
+
+
+def looked_of(table: pa.Table) -> list[Looked]:
+    """Looks added up, out of the rows of ``statements.LOOKED``."""
+    return [Looked(*row) for row in _rows(table)]
+
+
+def timed_of(table: pa.Table) -> list[Timed]:
+    """Timed passes, out of the rows of ``statements.TIMED``."""
+    return [Timed(*row) for row in _rows(table)]
 
 
 def cursors_table(cursors: Iterable[Cursor]) -> pa.Table:

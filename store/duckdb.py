@@ -24,7 +24,7 @@ from acceptance.series import DIMENSIONS, Dimension, Series
 from store import codec, statements
 from store.errors import StoreUnusable
 from store.failpoints import failpoint
-from store.history import PERIOD_SECONDS, Batch, Cursor
+from store.history import PERIOD_SECONDS, Batch, Cursor, Looked, Timed, period_start
 from store.text import encodable
 
 SCHEMA_VERSION = 1
@@ -106,6 +106,16 @@ class DuckHistory:
         with self._cursor() as cursor:
             return codec.health_of(_table(cursor, statements.HEALTH, parameters))
 
+    def looked(self, start: float, end: float, step: float) -> list[Looked]:
+        """As ``History.looked``."""
+        with self._cursor() as cursor:
+            return codec.looked_of(_table(cursor, statements.LOOKED, _span(start, end, step)))
+
+    def timed(self, start: float, end: float, step: float) -> list[Timed]:
+        """As ``History.timed``."""
+        with self._cursor() as cursor:
+            return codec.timed_of(_table(cursor, statements.TIMED, _span(start, end, step)))
+
     def cursors(self) -> list[Cursor]:
         """As ``History.cursors``."""
         with self._cursor() as cursor:
@@ -139,7 +149,7 @@ class DuckHistory:
     def _by_period(self, rows: Iterable[_Row], time: Callable[[_Row], float]) -> dict[int, list[_Row]]:
         """Rows by the start of their period, in the order of their times."""
         ordered = sorted(rows, key=time)
-        periods = groupby(ordered, lambda row: int(time(row) // self._period_seconds) * self._period_seconds)
+        periods = groupby(ordered, lambda row: period_start(time(row), self._period_seconds))
         return {period: list(members) for period, members in periods}
 
     def _sums(
@@ -233,7 +243,7 @@ def _create_periods(cursor: duckdb.DuckDBPyConnection, periods: set[int], *, new
 
 def _create_views(cursor: duckdb.DuckDBPyConnection, periods: Iterable[int]) -> None:
     for kind in _KINDS:
-        parts = " UNION ALL ".join(f"FROM {kind}_{period}" for period in ("none", *sorted(periods)))
+        parts = " UNION ALL ".join(f'FROM "{kind}_{period}"' for period in ("none", *sorted(periods)))
         cursor.execute(statements.CREATE_VIEW.format(kind=kind, parts=parts))
 
 
@@ -249,3 +259,7 @@ def _insert(cursor: duckdb.DuckDBPyConnection, statement: str, rows: pa.Table) -
 
 def _table(cursor: duckdb.DuckDBPyConnection, statement: str, parameters: Mapping[str, Any]) -> pa.Table:
     return cursor.sql(statement, params=dict(parameters)).to_arrow_table()
+
+
+def _span(start: float, end: float, step: float) -> dict[str, float]:
+    return {"after": float(start), "until": float(end), "step": float(step)}

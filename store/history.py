@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Protocol
 
 from acceptance.health import Health
 from acceptance.query import AcceptanceQuery, Sum
 from acceptance.series import Dimension
-from acceptance.window import Window
+from acceptance.window import Source, Window
 
 PERIOD_SECONDS = 86_400
 """A window belongs to the period in which it ends; periods begin at multiples of this, and are forgotten whole."""
+
+
+def period_start(at: float, period_seconds: int) -> int:
+    """The start of the period to which a time belongs; raises ``ValueError`` for one that is not finite."""
+    if not isfinite(at):
+        raise ValueError(f"not a time: {at}")
+    return int(at // period_seconds) * period_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,46 @@ class Batch:
     windows: Sequence[Window] = ()
     health: Sequence[Health] = ()
     cursors: Sequence[Cursor] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What the looks at one surface of a target came to in (bucket, bucket + step]: for long spans, where looks are many.
+
+    looks, up       how many there were, and how many of them were answered
+    running         mean number of running requests, None where no look tells
+    decode_tokens   tokens generated, as far as looks tell; None where none does
+    speculating     whether any look saw speculation; None where none could tell
+    """
+
+    target: str
+    surface: str
+    bucket: float
+    looks: int
+    up: int
+    running: float | None
+    decode_tokens: float | None
+    speculating: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Decode passes whose time is known, and that time, in (bucket, bucket + step].
+
+    A sum of ``Counts`` tells no step time where one of its windows does not (SGLang times only passes between which no
+    prompt was prefilled); this leaves such windows out.
+    """
+
+    target: str
+    source: Source
+    bucket: float
+    passes: float
+    pass_seconds: float
+
+    @property
+    def step_time_seconds(self) -> float:
+        """Mean time of a decode pass."""
+        return self.pass_seconds / self.passes
 
 
 class History(Protocol):
@@ -64,6 +112,14 @@ class History(Protocol):
 
     def health(self, start: float, end: float, target: str | None = None) -> list[Health]:
         """Looks in (start, end], oldest first."""
+        ...
+
+    def looked(self, start: float, end: float, step: float) -> list[Looked]:
+        """Looks in (start, end], added up per target, surface and bucket; buckets without looks are absent."""
+        ...
+
+    def timed(self, start: float, end: float, step: float) -> list[Timed]:
+        """Timed passes of the windows that end in (start, end], per target, source and bucket."""
         ...
 
     def cursors(self) -> list[Cursor]:

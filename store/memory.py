@@ -12,7 +12,7 @@ from acceptance.health import Health
 from acceptance.query import AcceptanceQuery, Sum, bucket_start
 from acceptance.series import Dimension, Series
 from acceptance.window import Source, Window
-from store.history import PERIOD_SECONDS, Batch, Cursor
+from store.history import PERIOD_SECONDS, Batch, Cursor, Looked, Timed, period_start
 
 Where = Mapping[Dimension, tuple[str, ...]]
 
@@ -31,6 +31,8 @@ class MemoryHistory:
 
     def append(self, batch: Batch) -> int:
         """As ``History.append``."""
+        for time in (*(window.end for window in batch.windows), *(look.at for look in batch.health)):
+            period_start(time, self._period_seconds)
         with self._lock:
             before = len(self._windows)
             for window in batch.windows:
@@ -74,6 +76,27 @@ class MemoryHistory:
             looks = [look for look in self._health.values() if start < look.at <= end and target in (None, look.target)]
         return sorted(looks, key=lambda look: (look.at, look.target, look.surface))
 
+    def looked(self, start: float, end: float, step: float) -> list[Looked]:
+        """As ``History.looked``."""
+        grid = AcceptanceQuery(start=start, end=end, step=step)
+        groups: dict[tuple[str, str, float], list[Health]] = defaultdict(list)
+        for look in self.health(start, end):
+            groups[look.target, look.surface, bucket_start(grid, look.at)].append(look)
+        return [_looked(*place, looks) for place, looks in groups.items()]
+
+    def timed(self, start: float, end: float, step: float) -> list[Timed]:
+        """As ``History.timed``."""
+        grid = AcceptanceQuery(start=start, end=end, step=step)
+        groups: dict[tuple[str, Source, float], list[tuple[float, float]]] = defaultdict(list)
+        for window in self._between(start, end):
+            passes, seconds = window.counts.passes, window.counts.pass_seconds
+            if passes and seconds is not None:
+                groups[window.series.target, window.source, bucket_start(grid, window.end)].append((passes, seconds))
+        return [
+            Timed(*place, sum(passes for passes, _ in told), sum(seconds for _, seconds in told))
+            for place, told in groups.items()
+        ]
+
     def cursors(self) -> list[Cursor]:
         """As ``History.cursors``."""
         with self._lock:
@@ -81,7 +104,7 @@ class MemoryHistory:
 
     def drop_before(self, at: float) -> None:
         """As ``History.drop_before``."""
-        oldest_kept = at // self._period_seconds * self._period_seconds
+        oldest_kept = period_start(at, self._period_seconds)
         with self._lock:
             self._windows = [window for window in self._windows if window.end >= oldest_kept]
             self._known = {window.id for window in self._windows}
@@ -122,4 +145,20 @@ def _sum(target: str, source: Source, bucket: float, key: tuple[str | None, ...]
         exact=all(window.exact for window in windows),
         first=min(window.start for window in windows),
         last=max(window.end for window in windows),
+    )
+
+
+def _looked(target: str, surface: str, bucket: float, looks: list[Health]) -> Looked:
+    running = [look.running for look in looks if look.running is not None]
+    tokens = [look.decode_tokens for look in looks if look.decode_tokens is not None]
+    speculating = [look.speculating for look in looks if look.speculating is not None]
+    return Looked(
+        target=target,
+        surface=surface,
+        bucket=bucket,
+        looks=len(looks),
+        up=sum(look.up for look in looks),
+        running=sum(running) / len(running) if running else None,
+        decode_tokens=sum(tokens) if tokens else None,
+        speculating=any(speculating) if speculating else None,
     )

@@ -27,8 +27,8 @@ CREATE TABLE cursors (
 );
 """
 
-CREATE_PERIOD = "CREATE TABLE {kind}_{period} AS FROM {kind}_none LIMIT 0"
-DROP_PERIOD = "DROP TABLE {kind}_{period}"
+CREATE_PERIOD = 'CREATE TABLE "{kind}_{period}" AS FROM {kind}_none LIMIT 0'
+DROP_PERIOD = 'DROP TABLE "{kind}_{period}"'
 CREATE_VIEW = "CREATE OR REPLACE VIEW {kind} AS {parts}"
 
 ADD_SERIES = "INSERT INTO series FROM rows"
@@ -36,14 +36,14 @@ ADD_SERIES = "INSERT INTO series FROM rows"
 # Rows arrive about in the order of their times, so the bounds of the batch let the search for known ones skip all
 # but a few row groups.
 ADD_WINDOWS = """
-INSERT INTO windows_{period} FROM rows WHERE NOT EXISTS (
-    FROM windows_{period} AS known WHERE known.id = rows.id
+INSERT INTO "windows_{period}" FROM rows WHERE NOT EXISTS (
+    FROM "windows_{period}" AS known WHERE known.id = rows.id
     AND known.ended BETWEEN (SELECT min(ended) FROM rows) AND (SELECT max(ended) FROM rows)
 )
 """
 ADD_HEALTH = """
-INSERT INTO health_{period} FROM rows WHERE NOT EXISTS (
-    FROM health_{period} AS known
+INSERT INTO "health_{period}" FROM rows WHERE NOT EXISTS (
+    FROM "health_{period}" AS known
     WHERE known.target = rows.target AND known.surface = rows.surface AND known.looked_at = rows.looked_at
     AND known.looked_at BETWEEN (SELECT min(looked_at) FROM rows) AND (SELECT max(looked_at) FROM rows)
 )
@@ -60,6 +60,21 @@ FORGET_SERIES = "DELETE FROM series WHERE id NOT IN (SELECT series FROM windows)
 HEALTH = """
 FROM health WHERE looked_at > $after AND looked_at <= $until AND ($target IS NULL OR target = $target)
 ORDER BY looked_at, target, surface
+"""
+
+LOOKED = """
+SELECT target, surface, $after + (ceil((looked_at - $after) / $step) - 1) * $step AS bucket,
+    count(*) AS looks, count(*) FILTER (WHERE up) AS up,
+    avg(running) AS running, sum(decode_tokens) AS decode_tokens, bool_or(speculating) AS speculating
+FROM health WHERE looked_at > $after AND looked_at <= $until
+GROUP BY ALL
+"""
+TIMED = """
+SELECT series.target AS target, source, $after + (ceil((ended - $after) / $step) - 1) * $step AS bucket,
+    sum(passes) AS passes, sum(pass_seconds) AS pass_seconds
+FROM windows JOIN series ON series.id = windows.series
+WHERE ended > $after AND ended <= $until AND passes > 0 AND pass_seconds IS NOT NULL
+GROUP BY ALL
 """
 
 WIDEST = "SELECT max(len(by_position)) FROM windows WHERE ended > $after AND ended <= $until"

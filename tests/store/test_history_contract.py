@@ -24,7 +24,7 @@ T0 = 1_796_094_000.0
 """The start of an hour, so of a period of the histories under test."""
 HOUR = 3600.0
 
-RUNS = int(os.environ.get("DRAFTGAUGE_TEST_RUNS", "40"))
+RUNS = int(os.environ.get("DRAFTGAUGE_TEST_RUNS", "25"))
 ASK = settings(max_examples=RUNS, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -436,6 +436,24 @@ def test_only_whole_periods_are_forgotten(history: History) -> None:
     assert history.cursors() == [cursor]
     assert history.append(Batch(windows=windows)) == len(windows)
     assert kept() == (ends, [])
+
+
+def test_any_finite_time_is_a_time(history: History) -> None:
+    """A log's times are whatever its lines say."""
+    ends = [-1e9, -0.5, 0.0, 0.5, 1e11]
+    history.append(Batch([window(number, end) for number, end in enumerate(ends)], [replace(LOOK, at=-1e9)]))
+    told = history.query(AcceptanceQuery(-1e10, 1e12, by=()))
+    assert [(item.windows, item.last) for item in told] == [(5, 1e11)]
+    history.drop_before(0.0)
+    assert [item.windows for item in history.query(AcceptanceQuery(-1e10, 1e12, by=()))] == [3]
+
+
+@pytest.mark.parametrize("end", [float("nan"), float("inf")])
+def test_a_time_that_is_none_is_refused(history: History, end: float) -> None:
+    with pytest.raises(ValueError, match="not a time"):
+        history.append(Batch([window(1, T0), window(2, end)]))
+    assert history.query(hour()) == []
+    assert history.append(Batch([window(3, T0 + 1)])) == 1
 
 
 def test_an_empty_batch_changes_nothing(history: History) -> None:

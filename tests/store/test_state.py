@@ -410,7 +410,9 @@ def test_a_kill_leaves_all_of_a_transaction_or_nothing(
 ) -> None:
     assert run_python(KILLED, url, failpoint=failpoint) == -9
     state = SqlState(url)
-    assert [each.value for facts in state.facts().values() for each in facts.values()] == ([recorded] if recorded else [])
+    assert [each.value for facts in state.facts().values() for each in facts.values()] == (
+        [recorded] if recorded else []
+    )
     assert sum(each.count for each in state.hits()) == recorded
     assert len(state.alerts()) == applied
     assert len(state.deliveries(10)) == 2 * applied
