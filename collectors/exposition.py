@@ -1,7 +1,8 @@
 r"""Reading a metrics page: the wanted samples of Prometheus text 0.0.4 or OpenMetrics, and nothing else.
 
-A page has thousands of lines of which a monitor needs a hundred. Wanted lines are found by a memory search for a
-newline and the beginning of a name, so most lines of other families are never looked at.
+A page has thousands of lines of which a monitor needs a hundred. Wanted lines are found by one search in memory for
+a newline and any of the names, so other lines are never looked at. Of a wanted line all but the value is the same
+text at every look, and is taken apart once.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from sys import intern
 from types import MappingProxyType
 from typing import NamedTuple
+
+from ahocorasick_rs import BytesAhoCorasick
 
 from collectors.reading import Rejected
 
 LONGEST_LINE_BYTES = 64 * 1024
-LONGEST_CACHED_LABELS_BYTES = 1024
+LONGEST_CACHED_BYTES = 1024
 MOST_REJECTED = 20
 """Rejections listed of one page; the rest are counted in the last one."""
 
@@ -43,11 +47,11 @@ def read(page: bytes, names: Iterable[str]) -> Page:
     Equals prometheus_client's text and OpenMetrics parsers on what it keeps. A malformed line of a wanted name, and a
     series given a second time, is rejected and breaks nothing else.
     """
-    wanted = {name.encode(): name for name in names}
-    found = _read(page, wanted)
+    search = _search(tuple(names))
+    found = _read(page, search)
     if not found.samples and not found.rejected:
         # A pasted page may be indented; looking for that on every page would cost as much as reading it.
-        return _read(_INDENT.sub(b"", page), wanted)
+        return _read(_INDENT.sub(b"", page), search)
     return found
 
 
@@ -56,12 +60,14 @@ class Malformed(ValueError):
 
 
 _QUOTED = rb'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"'
+_LABELS = rb"\{(?P<labels>(?:[^\"{}\n]++|" + _QUOTED + rb")*+)\}"
 _INDENT = re.compile(rb"^[ \t]+", re.MULTILINE)
-_NAME = re.compile(rb"[a-zA-Z_:][a-zA-Z0-9_:]*+(?=[{ \t])")
-_AFTER_NAME = re.compile(
-    rb"[ \t]*+(?:\{(?P<labels>(?:[^\"{}\n]++|" + _QUOTED + rb")*+)\})?[ \t]*+"
+_NAME = re.compile(rb"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*+)(?=[{ \t]|\Z)")
+_HEAD = re.compile(_NAME.pattern + rb"(?:" + _LABELS + rb")?")
+_LINE = re.compile(
+    _NAME.pattern + rb"[ \t]*+(?:" + _LABELS + rb")?[ \t]*+"
     rb"(?P<value>[^\s{}\"#]++)(?:[ \t]++[^\s{}\"#]++)?"  # the second is a timestamp
-    rb"(?:[ \t]++\#[ \t]*+\{[^\n]*+)?[ \t\r]*+(?:\n|\Z)"  # an exemplar
+    rb"(?:[ \t]++\#[ \t]*+\{[^\n]*+)?[ \t\r]*+"  # an exemplar
 )
 _LABEL = re.compile(
     rb"[ \t]*+(?:(?P<name>[a-zA-Z_][a-zA-Z0-9_]*+)|(?P<quoted>" + _QUOTED + rb"))[ \t]*+=[ \t]*+"
@@ -69,63 +75,104 @@ _LABEL = re.compile(
 )
 _ESCAPE = re.compile(r'\\([\\n"])')
 _ESCAPED = {"\\": "\\", "n": "\n", '"': '"'}
-_STEM_BYTES = 12
-"""Names are searched by their first bytes: one search finds all of ``sglang:spec_*``."""
 
 
-def _read(page: bytes, wanted: Mapping[bytes, str]) -> Page:
+class _Series(NamedTuple):
+    """What stands before a value. ``text`` (name and labels as on the page) tells the series of a page apart."""
+
+    name: str
+    labels: Mapping[str, str]
+    text: tuple[bytes, bytes]
+
+
+class _Search:
+    """Finds the lines that begin with one of some names."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = frozenset(names)
+        beginnings: list[bytes] = []
+        for name in sorted(name.encode() for name in self.names):
+            # None begins another one, so that each line is found once.
+            if not beginnings or not name.startswith(beginnings[-1]):
+                beginnings.append(name)
+        self._beginnings = tuple(beginnings)
+        self._automaton = BytesAhoCorasick([b"\n" + beginning for beginning in beginnings])
+
+    def lines(self, page: bytes) -> Iterator[tuple[int, bytes]]:
+        """Where a line starts, and the line without its end."""
+        if page.startswith(self._beginnings):
+            yield 0, _line(page, 0)
+        for _, at, _ in self._automaton.find_matches_as_indexes(page):
+            yield at + 1, _line(page, at + 1)
+
+
+_search = lru_cache(maxsize=64)(_Search)
+
+
+def _line(page: bytes, start: int) -> bytes:
+    end = page.find(b"\n", start)
+    return page[start:] if end < 0 else page[start:end]
+
+
+def _read(page: bytes, search: _Search) -> Page:
     samples: list[Sample] = []
     rejected: list[Rejected] = []
     seen: set[tuple[bytes, bytes]] = set()
-    for name, start, end in _lines(page, wanted):
+    for start, line in search.lines(page):
+        quick = _quickly(line)
+        name = _name(line) if quick is None else quick[0].name
+        if name not in search.names:
+            continue
         try:
-            labels, value = _fields(page, end)
-            if (name, labels) in seen:
+            series, value = quick or _carefully(line)
+            if series.text in seen:
                 raise Malformed("the series is given twice")
-            seen.add((name, labels))
-            samples.append(Sample(wanted[name], _labels(labels), _number(value)))
         except Malformed as problem:
-            line = page.count(b"\n", 0, start) + 1
-            rejected.append(Rejected(f"line {line}: {wanted[name]}", str(problem)))
+            number = page.count(b"\n", 0, start) + 1
+            rejected.append(Rejected(f"line {number}: {name}", str(problem)))
+        else:
+            seen.add(series.text)
+            samples.append(Sample(name, series.labels, value))
     return Page(tuple(samples), _capped(rejected))
 
 
-def _lines(page: bytes, wanted: Mapping[bytes, str]) -> Iterator[tuple[bytes, int, int]]:
-    """Name, start of the line, end of the name, for every line of a wanted name."""
-    for stem in _stems(wanted):
-        for start in _starts(page, stem):
-            match = _NAME.match(page, start)
-            if match is not None and match[0] in wanted:
-                yield match[0], start, match.end()
+def _quickly(line: bytes) -> tuple[_Series, float] | None:
+    """A line as nearly all are, ``NAME{LABELS} VALUE``; None for any other."""
+    head, _, value = line.rpartition(b" ")
+    try:
+        return (_cached_series(head), _number(value)) if len(head) <= LONGEST_CACHED_BYTES else None
+    except Malformed:
+        return None
 
 
-def _stems(names: Iterable[bytes]) -> list[bytes]:
-    """Beginnings of names, none of which begins another: each line is found once."""
-    stems: list[bytes] = []
-    for stem in sorted({name[:_STEM_BYTES] for name in names}):
-        if not stems or not stem.startswith(stems[-1]):
-            stems.append(stem)
-    return stems
-
-
-def _starts(page: bytes, stem: bytes) -> Iterator[int]:
-    if page.startswith(stem):
-        yield 0
-    needle = b"\n" + stem
-    at = page.find(needle)
-    while at >= 0:
-        yield at + 1
-        at = page.find(needle, at + 1)
-
-
-def _fields(page: bytes, at: int) -> tuple[bytes, bytes]:
-    """Label text and value text of the line that goes on at ``at``, after its name."""
-    match = _AFTER_NAME.match(page, at)
+def _carefully(line: bytes) -> tuple[_Series, float]:
+    """Any line. Raises ``Malformed``."""
+    match = _LINE.fullmatch(line)
     if match is None:
         raise Malformed("not NAME{LABELS} VALUE [TIMESTAMP]")
-    if match.end() - at > LONGEST_LINE_BYTES:
+    if len(line) > LONGEST_LINE_BYTES:
         raise Malformed(f"longer than {LONGEST_LINE_BYTES} bytes")
-    return match["labels"] or b"", match["value"]
+    return _series(match), _number(match["value"])
+
+
+def _name(line: bytes) -> str:
+    match = _NAME.match(line)
+    return "" if match is None else match["name"].decode()
+
+
+def _parse_head(head: bytes) -> _Series:
+    match = _HEAD.fullmatch(head)
+    if match is None:
+        raise Malformed("not NAME{LABELS}")
+    return _series(match)
+
+
+_cached_series = lru_cache(maxsize=32_768)(_parse_head)
+"""Name and labels of a series are the same text at every look."""
+
+
+def _series(match: re.Match[bytes]) -> _Series:
+    return _Series(match["name"].decode(), _labels(match["labels"] or b""), (match["name"], match["labels"] or b""))
 
 
 def _number(text: bytes) -> float:
@@ -139,10 +186,6 @@ def _number(text: bytes) -> float:
 
 
 def _labels(text: bytes) -> Mapping[str, str]:
-    return _cached_labels(text) if len(text) <= LONGEST_CACHED_LABELS_BYTES else _parse_labels(text)
-
-
-def _parse_labels(text: bytes) -> Mapping[str, str]:
     """Name -> unescaped value."""
     labels: dict[str, str] = {}
     at, end = 0, len(text.rstrip())
@@ -158,16 +201,12 @@ def _parse_labels(text: bytes) -> Mapping[str, str]:
     return MappingProxyType(labels)
 
 
-_cached_labels = lru_cache(maxsize=32_768)(_parse_labels)
-"""The labels of a series are the same text at every look."""
-
-
 def _unescaped(text: bytes) -> str:
     try:
         decoded = text.decode()
     except UnicodeDecodeError:
         raise Malformed("not UTF-8") from None
-    return _ESCAPE.sub(lambda match: _ESCAPED[match[1]], decoded) if "\\" in decoded else decoded
+    return intern(_ESCAPE.sub(lambda match: _ESCAPED[match[1]], decoded) if "\\" in decoded else decoded)
 
 
 def _capped(rejected: list[Rejected]) -> tuple[Rejected, ...]:
