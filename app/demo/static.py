@@ -28,11 +28,15 @@ class StaticPage:
             self._parts += (f"{fixed}{head} ", (float(earlier), float(value), gauge, whole))
             fixed = "\n"
         self._parts.append(fixed)
+        self._shown = (-1, b"")
 
     def after(self, seconds: float) -> bytes:
-        """The page at ``seconds`` since the later one."""
+        """The page at ``seconds`` since the later one. Made once a second, however many engines show it."""
         times = int(seconds)
-        return "".join([part if isinstance(part, str) else _moved(part, times) for part in self._parts]).encode()
+        if self._shown[0] != times:
+            parts = [part if isinstance(part, str) else _moved(part, times) for part in self._parts]
+            self._shown = (times, "".join(parts).encode())
+        return self._shown[1]
 
 
 def _split(line: str) -> tuple[str, str]:
