@@ -85,6 +85,7 @@ class Remedy(_Section):
 class Entry(_Section):
     """One finding: what it is called, how it is judged, what it means and what to do.
 
+    short            the title in two words, for a column of a table
     measure          what the value of the finding is a value of, None where it has none
     unless           findings of the same series that tell the same fault better: at their severity or below, this one
                      keeps quiet while one of them is active
@@ -94,6 +95,7 @@ class Entry(_Section):
     """
 
     title: Text
+    short: Text | None = None
     severity: Severity
     measure: Text | None = None
     cause: Text
