@@ -44,7 +44,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What the looks at one surface of a target came to in (bucket, bucket + step]: for long spans, where looks are many.
+    """What the looks at one surface of a target came to in (bucket, bucket + step]: for spans that hold many looks.
 
     looks, up       how many there were, and how many of them were answered
     running         mean number of running requests, None where no look tells
