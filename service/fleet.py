@@ -50,6 +50,7 @@ class FleetRow:
     pending     that alert is still pending
     about       engine, model parallelism and the like ("SGLang · TP8")
     step_time_seconds, step_time_ratio   now, and against its own normal where that is known
+    engine, model   as facts name them ("sglang", "Kimi-K3"), None where unknown: the table can be grouped by them
     """
 
     target: str
@@ -65,6 +66,8 @@ class FleetRow:
     step_time_ratio: float | None = None
     output_tokens_per_second: float | None = None
     heartbeat: tuple[Tick, ...] = ()
+    engine: str | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
