@@ -50,6 +50,7 @@ class Looked:
     running         mean number of running requests, None where no look tells
     decode_tokens   tokens generated, as far as looks tell; None where none does
     speculating     whether any look saw speculation; None where none could tell
+    first, last     times of the first and the last look
     """
 
     target: str
@@ -60,6 +61,15 @@ class Looked:
     running: float | None
     decode_tokens: float | None
     speculating: bool | None
+    first: float
+    last: float
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Generated tokens a second. A look tells of the time since the look before, so the first one's are left out."""
+        if self.decode_tokens is None or self.last <= self.first:
+            return None
+        return self.decode_tokens * (1 - 1 / self.looks) / (self.last - self.first)
 
 
 @dataclass(frozen=True, slots=True)

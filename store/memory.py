@@ -161,4 +161,6 @@ def _looked(target: str, surface: str, bucket: float, looks: list[Health]) -> Lo
         running=sum(running) / len(running) if running else None,
         decode_tokens=sum(tokens) if tokens else None,
         speculating=any(speculating) if speculating else None,
+        first=looks[0].at,
+        last=looks[-1].at,
     )

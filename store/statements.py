@@ -65,7 +65,8 @@ ORDER BY looked_at, target, surface
 LOOKED = """
 SELECT target, surface, $after + (ceil((looked_at - $after) / $step) - 1) * $step AS bucket,
     count(*) AS looks, count(*) FILTER (WHERE up) AS up,
-    avg(running) AS running, sum(decode_tokens) AS decode_tokens, bool_or(speculating) AS speculating
+    avg(running) AS running, sum(decode_tokens) AS decode_tokens, bool_or(speculating) AS speculating,
+    min(looked_at) AS first, max(looked_at) AS last
 FROM health WHERE looked_at > $after AND looked_at <= $until
 GROUP BY ALL
 """

@@ -39,10 +39,10 @@ def test_looks_are_added_up_by_surface_and_bucket(history: History) -> None:
         )
     )
     assert sorted(history.looked(T0, T0 + 120, 60.0), key=lambda item: (item.target, item.surface, item.bucket)) == [
-        Looked("a", "metrics", T0, 2, 2, 3.0, 150.0, True),
-        Looked("a", "metrics", T0 + 60, 1, 0, None, None, None),
-        Looked("a", "server_info", T0, 1, 1, None, None, None),
-        Looked("b", "metrics", T0, 1, 1, 0.0, None, None),
+        Looked("a", "metrics", T0, 2, 2, 3.0, 150.0, True, T0 + 15, T0 + 60),
+        Looked("a", "metrics", T0 + 60, 1, 0, None, None, None, T0 + 75, T0 + 75),
+        Looked("a", "server_info", T0, 1, 1, None, None, None, T0 + 20, T0 + 20),
+        Looked("b", "metrics", T0, 1, 1, 0.0, None, None, T0 + 20, T0 + 20),
     ]
 
 
@@ -75,3 +75,10 @@ def test_passes_whose_time_is_unknown_do_not_hide_those_that_were_timed(history:
 def test_nothing_is_told_of_nothing(history: History) -> None:
     assert history.looked(T0, T0 + 60, 15.0) == []
     assert history.timed(T0, T0 + 60, 15.0) == []
+
+
+def test_tokens_a_second_leave_out_what_came_before_the_first_look(history: History) -> None:
+    history.append(Batch(health=[look(at, decode_tokens=1500.0) for at in (15, 30, 45, 60)]))
+    (told,) = history.looked(T0, T0 + 60, 60.0)
+    assert told.tokens_per_second == 100.0
+    assert [item.tokens_per_second for item in history.looked(T0, T0 + 60, 15.0)] == [None] * 4
