@@ -45,9 +45,14 @@ def inspect_findings(
     does not answer, a log that ends) is not asked.
     """
     found: list[Finding] = []
-    for items in by_target(evidence).values():
+    for items in by_target(map(_coarser, evidence)).values():
         found += sorted(_of_target(items, rulebook, level, min_windows), key=lambda finding: finding.since)
     return found
+
+
+def _coarser(evidence: Evidence) -> Evidence:
+    others = {source: spans.coarser(windows, MOST_SPANS) for source, windows in evidence.others.items()}
+    return replace(evidence, windows=spans.coarser(evidence.windows, MOST_SPANS), others=others)
 
 
 def _of_target(
@@ -62,8 +67,7 @@ def _of_target(
         of_target = detector.about == "target"
         scopes = scopes_of(item for item in evidence if (item.source is None) == of_target)
         for scope, sources in scopes:
-            categories = () if of_target else categories_of(evidence, scope)
-            resolved = rulebook.resolve(finding, scope, level, categories)
+            resolved = rulebook.resolve(finding, scope, level, () if of_target else categories_of(evidence))
             if not resolved.enabled:
                 continue
             limits = resolved.limits if min_windows is None else resolved.limits.needing(min_windows)
@@ -95,8 +99,8 @@ def _slid(sources: Sequence[Evidence], rulebook: Rulebook, finding: str, limits:
 def _of_source(evidence: Evidence, rulebook: Rulebook, finding: str, limits: Limits) -> list[Episode]:
     """Judge at the end of every span in turn: a finding opens an episode, recovery closes it."""
     judge = rulebook.detector(finding).judge
-    limits = limits.given(spans.number_of(evidence.windows))
-    windows = spans.coarser(evidence.windows, MOST_SPANS)
+    windows = evidence.windows
+    limits = limits.given(spans.number_of(windows))
     past = _Past(windows)
     episodes: list[Episode] = []
     current: Episode | None = None
@@ -157,22 +161,21 @@ def _extended(episode: Episode | None, finding: Finding, window: Sum) -> Episode
 
 
 def _told_by(episode: Episode, better: Sequence[Episode], sources: Sequence[Evidence], limits: Limits) -> bool:
-    """Whether better findings of the same time leave it less than the evidence it needs."""
-    telling = [
-        other
-        for other in better
-        if other.meets(episode) and as_severe(other.finding.severity, episode.finding.severity)
-    ]
-    if not telling:
+    """Whether better findings of the same time leave it less than the evidence it needs.
+
+    The spans next to theirs are not its own: they hold the change itself, half one and half the other.
+    """
+    telling = [other for other in better if as_severe(other.finding.severity, episode.finding.severity)]
+    if not any(other.meets(episode) for other in telling):
         return False
-    own = [
-        [
-            window
-            for window in item.windows
-            if episode.start < window.last <= episode.end
-            and not any(other.start < window.last <= other.end for other in telling)
-        ]
-        for item in sources
-        if item.source == episode.finding.source
-    ]
-    return not any(spans.shortest(windows, limits.given(len(windows)).need) for windows in own)
+    for item in sources:
+        if item.source == episode.finding.source:
+            told = [any(other.start < window.last <= other.end for other in telling) for window in item.windows]
+            own = [
+                window
+                for index, window in enumerate(item.windows)
+                if episode.start < window.last <= episode.end and not any(told[max(0, index - 1) : index + 2])
+            ]
+            if spans.shortest(own, limits.given(spans.number_of(own)).need):
+                return False
+    return True

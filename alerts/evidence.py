@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 from acceptance.counts import total
 from acceptance.facts import Subject
@@ -14,7 +14,6 @@ from acceptance.hits import Hit
 from acceptance.query import AcceptanceQuery, Sum
 from acceptance.series import DIMENSIONS, UNLABELLED, Series
 from acceptance.window import SOURCES, Source, Window
-from store.history import History
 
 METRICS = "metrics"
 LOG_PREFIX = "log"
@@ -40,6 +39,7 @@ class Evidence:
     others     windows of the target's other sources over the same time (is a fresher one moving?); where ``source``
                is None, of all of them
     health     looks at the target's surfaces, oldest first
+    logged     a log of the target is read
     hits       signatures of the target's current incarnation
     signatures   signature id -> finding id
     doubts     what readers found to be impossible, in their words
@@ -54,6 +54,7 @@ class Evidence:
     windows: Sequence[Sum] = ()
     others: Mapping[Source, Sequence[Sum]] = field(default_factory=dict[Source, Sequence[Sum]])
     health: Sequence[Health] = ()
+    logged: bool = False
     hits: Sequence[Hit] = ()
     signatures: Mapping[str, str] = field(default_factory=dict[str, str])
     doubts: Sequence[str] = ()
@@ -82,16 +83,28 @@ class Beside:
     doubts: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
 
+class Told(Protocol):
+    """What is asked of a history: ``store.history.History``, or ``alerts.recent.Recent`` in its place."""
+
+    def query(self, query: AcceptanceQuery) -> list[Sum]: ...
+
+    def health(self, start: float, end: float, target: str | None = None) -> list[Health]: ...
+
+
 def gather(
-    history: History,
+    history: Told,
     subjects: Iterable[Subject],
     beside: Beside,
     now: float,
     lookback: float = LOOKBACK_SECONDS,
     step: float = STEP_SECONDS,
 ) -> list[Evidence]:
-    """The evidence on ``subjects`` in (now - lookback, now]: history is asked once for windows and once for looks."""
-    sums = history.query(AcceptanceQuery(start=now - lookback, end=now, step=step, by=DIMENSIONS))
+    """The evidence on ``subjects`` in (now - lookback, now]: history is asked once for windows and once for looks.
+
+    Buckets lie on multiples of ``step``, so that those of the next call are the same ones.
+    """
+    start = (now - lookback) // step * step
+    sums = history.query(AcceptanceQuery(start=start, end=now, step=step, by=DIMENSIONS))
     looks = history.health(now - min(lookback, HEALTH_LOOKBACK_SECONDS), now)
     return _assemble(subjects, sums, looks, beside, now)
 
@@ -128,6 +141,8 @@ def _assemble(
             series=Series(name, subject.group),
             now=now,
             health=health.get(name, ()),
+            logged="log" in by_target.get(name, {})
+            or any(look.surface.startswith(LOG_PREFIX) for look in health.get(name, ())),
             hits=_current(hits.get(name, ()), beside.lives.get(name, ())),
             signatures=beside.signatures,
             doubts=beside.doubts.get(name, ()),

@@ -105,9 +105,11 @@ class Rulebook:
     def resolve(self, finding: str, series: Series, level: Level, categories: Collection[str] = ()) -> Resolved:
         """The finding's limits and rule for ``series``.
 
-        ``categories`` are those that its traffic is made of: a series of several is held to the most lenient of
-        their limits, since the configuration said that such traffic is all right.
+        ``categories`` are those that a target's traffic is made of: a series of all of them is held to the most
+        lenient of their limits, since the configuration said that such traffic is all right.
         """
+        if not self._overrides[finding]:
+            return self._one(finding, series, level)
         mixed = [replace(series, category=name) for name in categories] if series.category is None else []
         return min((self._one(finding, item, level) for item in mixed or [series]), key=_strictness)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby
 from urllib.parse import quote
 
@@ -52,17 +53,22 @@ def judge(evidence: Sequence[Evidence], rulebook: Rulebook, level: Level, active
     """Every finding's verdicts on one target.
 
     A scope keeps quiet while a wider one tells the same finding, and a finding while one it yields to is told of the
-    same scope, or of a rank of it: what is pending ends, what fires keeps firing.
+    same scope, a wider one, or a rank of it: what is pending ends, what fires keeps firing.
     """
     result = Judgement()
     told: dict[str, Severity] = {}
+    scopes_by_kind = {
+        of_target: scopes_of(item for item in evidence if (item.source is None) == of_target)
+        for of_target in (True, False)
+    }
+    categories = categories_of(evidence)
     for finding, entry in rulebook.entries.items():
         of_target = rulebook.detector(finding).about == "target"
-        scopes = scopes_of(item for item in evidence if (item.source is None) == of_target)
+        scopes = scopes_by_kind[of_target]
         wider: Severity | None = None
         for scope, sources in scopes:
             key = alert_key(finding, scope)
-            resolved = rulebook.resolve(finding, scope, level, () if of_target else categories_of(evidence, scope))
+            resolved = rulebook.resolve(finding, scope, level, () if of_target else categories)
             if not resolved.enabled:
                 continue
             try:
@@ -72,7 +78,7 @@ def judge(evidence: Sequence[Evidence], rulebook: Rulebook, level: Level, active
                 result.failed.add(key)
                 continue
             verdict = _quiet(verdict, wider, "the target as a whole")
-            for better in entry.unless:
+            for better in entry.unless if told else ():
                 others: list[Severity] = [told[k] for k in keys_telling(better, scope, scopes) if k in told]
                 verdict = _quiet(verdict, worst(*others), better)
             severity = worst(verdict.severity if isinstance(verdict, Finding) else None, active(key))
@@ -85,9 +91,16 @@ def judge(evidence: Sequence[Evidence], rulebook: Rulebook, level: Level, active
 
 
 def keys_telling(finding: str, scope: Series, scopes: Iterable[tuple[Series, Sequence[Evidence]]]) -> Iterable[str]:
-    """Keys under which ``finding`` would explain what ``scope`` shows: a dead rank pulls its whole target down."""
-    yield alert_key(finding, scope)
-    if scope.rank is None and scope.category is None:
+    """Keys under which ``finding`` would explain what ``scope`` shows.
+
+    Those of the scope itself and of its target; for a target also those of its ranks, since a dead one pulls the
+    whole down.
+    """
+    whole = scope.only()
+    yield alert_key(finding, whole)
+    if scope.rank is not None or scope.category is not None:
+        yield alert_key(finding, scope)
+    else:
         yield from (alert_key(finding, finer) for finer, _ in scopes if finer.rank is not None)
 
 
@@ -99,6 +112,8 @@ def judge_sources(sources: Iterable[Evidence], resolved: Resolved, rulebook: Rul
 
 def merged(verdicts: Sequence[Verdict]) -> Verdict:
     """The worst finding, resting on most steps; clear only where none finds and at least one says so."""
+    if len(verdicts) == 1:
+        return verdicts[0]
     found = [verdict for verdict in verdicts if isinstance(verdict, Finding)]
     if found:
         return max(found, key=lambda finding: (SEVERITIES.index(finding.severity), finding.steps or 0.0))
@@ -129,13 +144,12 @@ def scopes_of(evidence: Iterable[Evidence]) -> list[tuple[Series, list[Evidence]
     return [(items[0].series, items) for items in grouped]
 
 
-def categories_of(evidence: Iterable[Evidence], scope: Series) -> Collection[str]:
-    """What the traffic of a wider scope is made of, where a source tells."""
-    if scope.category is not None:
-        return ()
+def categories_of(evidence: Iterable[Evidence]) -> Collection[str]:
+    """What the traffic of a target is made of, where a source tells."""
     return {item.series.category for item in evidence if item.series.category is not None}
 
 
+@lru_cache(maxsize=2**16)
 def _quoted(value: str) -> str:
     return quote(value, safe=":/.@+,~") if value != UNLABELLED else '""'
 

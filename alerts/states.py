@@ -114,7 +114,7 @@ def _still_pending(record: AlertRecord, finding: Finding, rule: Rule, now: float
 
 
 def _fired(record: AlertRecord, finding: Finding, rule: Rule, now: float) -> Stepped:
-    """Episodes are numbered by the second in which they begin, so that no forgotten one's number comes again."""
+    """Episodes are numbered by the minute in which they begin, so that no forgotten one's number comes again."""
     flapping = record.resolved_at is not None and now - record.resolved_at < rule.flap_window
     record = replace(
         record,
@@ -123,7 +123,7 @@ def _fired(record: AlertRecord, finding: Finding, rule: Rule, now: float) -> Ste
         fired_at=now,
         clear_since=None,
         resolved_at=None,
-        episode=max(record.episode + 1, int(now)),
+        episode=max(record.episode + 1, int(now // 60)),
         detail={**detail(finding), **({FLAPPING: True} if flapping else {})},
     )
     return record, Transition("firing", finding.why)

@@ -12,6 +12,7 @@ from acceptance.facts import Subject
 from acceptance.series import Series
 from alerts.evidence import Baseline, Beside, Evidence, gather
 from alerts.messages import Links, Routes, messages
+from alerts.recent import Recent
 from alerts.rules import Resolved, Rule, Rulebook
 from alerts.scopes import by_target, judge
 from alerts.states import Transition, step
@@ -65,7 +66,7 @@ class Evaluated:
 
 
 class Evaluator:
-    """Judges the fleet. Blocks: run it in a thread, one evaluation at a time. Keeps nothing between evaluations.
+    """Judges the fleet. Blocks: run it in a thread, one evaluation at a time.
 
     What raises for one target, finding or rule is logged and counted, and leaves the alerts it is about as they were.
     What raises for all (a store that fails) is the caller's, and changes nothing either.
@@ -74,7 +75,7 @@ class Evaluator:
     def __init__(
         self, history: History, state: StateStore, fleet: Callable[[], Fleet], surroundings: Surroundings
     ) -> None:
-        self._history = history
+        self._recent = Recent(history)
         self._state = state
         self._fleet = fleet
         self.surroundings = surroundings
@@ -92,7 +93,7 @@ class Evaluator:
             lives=fleet.lives,
             baseline=self.surroundings.baseline,
         )
-        evidence = by_target(gather(self._history, fleet.subjects, beside, now))
+        evidence = by_target(gather(self._recent, fleet.subjects, beside, now))
         for target, items in evidence.items():
             tick.judge(target, items)
         tick.judge_absent(evidence)

@@ -93,10 +93,9 @@ def _finding(
 
 
 def _before(earlier: Sequence[Sum], run: Sequence[Sum]) -> str:
-    healthy = spans.added(earlier).acc_len if earlier else None
-    if healthy is None:
+    if not earlier:
         return ""
-    return f"; {healthy:.2f} before, until {spans.clock(min(earlier[-1].last, run[0].last))}"
+    return f"; {spans.acc_len(earlier):.2f} before, until {spans.clock(min(earlier[-1].last, run[0].last))}"
 
 
 def _still_counters(evidence: Evidence, judged: Sequence[Sum]) -> str:

@@ -26,7 +26,7 @@ def judge(evidence: Evidence, limits: Limits) -> Verdict:
     if not spans.shortest(windows, limits.need):
         return NotEnough("too few windows over too short a time")
     parts = _parts(windows)
-    lengths = [spans.added(part).acc_len or 0.0 for part in parts]
+    lengths = [spans.acc_len(part) for part in parts]
     first, last, tau = lengths[0], lengths[-1], _kendall(lengths)
     steepest = max(before - after for before, after in pairwise(lengths))
     slides = tau <= -limits.thresholds["tau"] and steepest < (first - last) / 2

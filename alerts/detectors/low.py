@@ -26,23 +26,29 @@ def judge(evidence: Evidence, limits: Limits) -> Verdict:
     judged = spans.held(windows, evidence.now, limits)
     if not judged:
         return NotEnough("too few steps or requests")
-    counts, recent = spans.added(judged), spans.newest_acc_len(judged, evidence.now, limits)
-    estimate = counts.acc_len
-    assert estimate is not None
-    k = draft_tokens(evidence, counts)
+    estimate, recent = spans.acc_len(judged), spans.newest_acc_len(judged, evidence.now, limits)
+    highest = limits.thresholds.get("acc_len", limits.thresholds["default_acc_len"])
+    if estimate >= max(highest, limits.thresholds["notice_acc_len"]):
+        # No bound lies under its estimate: most evidence is told to be healthy without adding up all its counts.
+        return Clear(f"acc_len {recent:.2f}", recent >= highest * limits.thresholds["recovery_factor"])
+    return _held(evidence, limits, windows, judged, recent)
+
+
+def _held(evidence: Evidence, limits: Limits, windows: Sequence[Sum], judged: Sequence[Sum], recent: float) -> Verdict:
+    counts = spans.added(judged)
+    k, interval = draft_tokens(evidence, counts), bounds(counts)
     if _trimmed_by_load(evidence, k):
         return NotEnough("compact verification trims by load, and this source does not tell by how much")
-    threshold = _threshold(limits, k if k is not None else _least_draft_tokens(windows))
-    interval = bounds(counts)
     if limits.level == "page" and interval is None:
         return NotEnough("too few requests or windows for a bound")
-    held = estimate if limits.level == "look" or interval is None else interval.upper
-    held += counts.bias_bound or 0.0
+    threshold = _threshold(limits, k if k is not None else _least_draft_tokens(windows))
+    upper = spans.acc_len(judged) if limits.level == "look" or interval is None else interval.upper
+    upper += counts.bias_bound or 0.0
     recovered = recent >= threshold * limits.thresholds["recovery_factor"]
-    if held < threshold and not recovered:
+    if upper < threshold and not recovered:
         return _finding(evidence, limits, limits.severity, threshold, windows, judged, counts, interval)
     band = limits.thresholds["notice_acc_len"]
-    if k is not None and k >= limits.thresholds["notice_min_k"] and max(held, recent) < band:
+    if k is not None and k >= limits.thresholds["notice_min_k"] and max(upper, recent) < band:
         return _finding(evidence, limits, "notice", band, windows, judged, counts, interval)
     return Clear(f"acc_len {recent:.2f}", recovered)
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from math import ceil
 
 from acceptance.query import Sum
 from acceptance.window import Source
-from alerts import spans
 from alerts.detectors import Detector
-from alerts.detectors.low import draft_tokens
 from alerts.evidence import METRICS, Evidence
-from alerts.limits import Limits
+from alerts.limits import Enough, Limits
 from alerts.verdicts import Clear, Finding, NotEnough, Verdict
 
 
@@ -25,47 +23,52 @@ def judge(evidence: Evidence, limits: Limits) -> Verdict:
             source="health",
             why="; ".join(evidence.doubts[:3])[:500],
         )
+    need = limits.need[0] if limits.need else Enough()
     enough = False
     for source, windows in evidence.others.items():
-        judged = spans.shortest(windows, limits.need)
-        enough = enough or bool(judged)
-        why = _contradiction(evidence, judged, limits) if judged else ""
-        if why:
-            return _finding(evidence, limits, source, judged, why)
+        for window in windows:
+            # Every window for itself: one that cannot be is no better for its neighbours.
+            if (window.counts.steps or window.counts.emitted or 0.0) >= need.min_steps:
+                enough = True
+                if why := _contradiction(evidence, window, limits):
+                    return _finding(evidence, limits, source, window, why)
     return Clear("no contradiction") if enough else NotEnough("too few steps")
 
 
-def _contradiction(evidence: Evidence, judged: Sequence[Sum], limits: Limits) -> str:
-    counts = spans.added(judged)
-    k = evidence.subject.k if evidence.subject.k is not None else draft_tokens(evidence, counts)
+def _contradiction(evidence: Evidence, window: Sum, limits: Limits) -> str:
+    counts, k = window.counts, evidence.subject.k
+    if counts.steps and counts.slots is not None:
+        k = max(k or 0, ceil(counts.slots / counts.steps))
     if k is not None and (counts.acc_len or 0.0) > k + 1 + limits.thresholds["tolerance"]:
-        return f"acc_len {counts.acc_len:.2f} is more than k + 1 = {k + 1:.0f} allows"
-    generated = _generated(evidence, judged[0].first, judged[-1].last)
-    if generated is None or counts.emitted is None or evidence.subject.text("engine") != "vllm":
-        return ""
-    if counts.emitted > limits.thresholds["emitted_factor"] * max(generated, 1000.0):
-        return f"verify steps emitted {counts.emitted:.0f} tokens while {generated:.0f} were generated"
+        return f"acc_len {counts.acc_len:.2f} is more than k + 1 = {k + 1} allows"
+    most = (counts.emitted or 0.0) / limits.thresholds["emitted_factor"]
+    if most > 1000.0 and evidence.subject.text("engine") == "vllm":
+        generated = _generated(evidence, window)
+        if generated is not None and generated < most:
+            return f"verify steps emitted {counts.emitted:.0f} tokens while {generated:.0f} were generated"
     return ""
 
 
-def _generated(evidence: Evidence, start: float, end: float) -> float | None:
-    """Tokens the metrics page counted over the time of the windows."""
-    told = [look.decode_tokens for look in evidence.health if look.surface == METRICS and start < look.at <= end]
-    known = [tokens for tokens in told if tokens is not None]
-    return sum(known) if known else None
+def _generated(evidence: Evidence, window: Sum) -> float | None:
+    """Tokens the metrics page counted over the time of a window."""
+    told = [
+        look.decode_tokens
+        for look in evidence.health
+        if look.decode_tokens is not None and look.surface == METRICS and window.first < look.at <= window.last
+    ]
+    return sum(told) if told else None
 
 
-def _finding(evidence: Evidence, limits: Limits, source: Source, judged: Sequence[Sum], why: str) -> Finding:
-    counts = spans.added(judged)
+def _finding(evidence: Evidence, limits: Limits, source: Source, window: Sum, why: str) -> Finding:
     return Finding(
         id=limits.finding,
         severity=limits.severity,
         series=evidence.series,
-        since=judged[0].first,
+        since=window.first,
         source=source,
-        value=counts.acc_len,
-        steps=counts.steps,
-        requests=counts.requests,
+        value=window.counts.acc_len,
+        steps=window.counts.steps,
+        requests=window.counts.requests,
         why=why,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alerts import spans
 from alerts.detectors import Detector
-from alerts.evidence import LOG_PREFIX, Evidence
+from alerts.evidence import Evidence
 from alerts.limits import Limits
 from alerts.verdicts import Clear, Finding, NotEnough, Verdict
 
@@ -39,7 +39,7 @@ def judge(evidence: Evidence, limits: Limits) -> Verdict:
             source="facts",
             why=f"the server's own settings say {limits.fact}",
         )
-    if stated is False or any(look.surface.startswith(LOG_PREFIX) for look in evidence.health):
+    if stated is False or evidence.logged:
         return Clear("the log of this process does not say so")
     return NotEnough("no log is read")
 

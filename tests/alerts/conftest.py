@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -14,6 +16,7 @@ from acceptance.hits import Hit
 from acceptance.query import Sum
 from acceptance.series import Series
 from acceptance.window import Source
+from alerts.detectors import Detector
 from alerts.evidence import Evidence, Level
 from alerts.findings import findings
 from alerts.limits import Limits
@@ -34,7 +37,9 @@ class Builder:
     k: int | None = 7
     series: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
 
-    def window(self, at: int, acc_len: float, steps: float = 400.0, requests: float | None = 4.0, **more: object) -> Sum:
+    def window(
+        self, at: int, acc_len: float, steps: float = 400.0, requests: float | None = 4.0, **more: object
+    ) -> Sum:
         emitted = acc_len * steps
         counts = Counts(
             steps=steps,
@@ -48,7 +53,9 @@ class Builder:
         counts = replace(counts, **more)  # type: ignore[arg-type]
         first = self.began + at * self.seconds
         key = Series(self.target, **self.series).key()
-        return Sum(self.target, self.source, first, key, counts, 1, self.source == "counter", first, first + self.seconds)
+        return Sum(
+            self.target, self.source, first, key, counts, 1, self.source == "counter", first, first + self.seconds
+        )
 
     def windows(self, lengths: Sequence[float], steps: float = 400.0, **more: object) -> list[Sum]:
         return [self.window(at, length, steps, **more) for at, length in enumerate(lengths)]  # type: ignore[arg-type]
@@ -71,6 +78,7 @@ class Case:
         source: Source | None = None,
         others: Mapping[Source, Sequence[Sum]] | None = None,
         health: Sequence[Health] = (),
+        logged: bool = False,
         hits: Sequence[Hit] = (),
         signatures: Mapping[str, str] | None = None,
         baseline: float | None = None,
@@ -87,6 +95,7 @@ class Case:
             windows=windows,
             others=others or {},
             health=health,
+            logged=logged,
             hits=hits,
             signatures=signatures or {},
             baseline=baseline,
@@ -121,3 +130,30 @@ def began() -> float:
 @pytest.fixture(scope="session")
 def rulebook() -> Callable[..., Rulebook]:
     return lambda *overrides: Rulebook(findings(), overrides)
+
+
+@pytest.fixture(scope="session")
+def simulated_hours() -> float:
+    return float(os.environ.get("DRAFTGAUGE_TEST_HOURS", "6"))
+
+
+@pytest.fixture
+def broken_detector(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], AbstractContextManager[None]]:
+    """A detector that raises whatever it is asked, until the context ends."""
+
+    def judge(evidence: Evidence, limits: Limits) -> Verdict:
+        raise RuntimeError("broken on purpose")
+
+    @contextmanager
+    def broken(name: str) -> Iterator[None]:
+        sound = Rulebook.detector
+
+        def detector(book: Rulebook, finding: str) -> Detector:
+            found = sound(book, finding)
+            return replace(found, judge=judge) if found.name == name else found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Rulebook, "detector", detector)
+            yield
+
+    return broken

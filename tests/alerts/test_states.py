@@ -1,9 +1,9 @@
 """Timelines under a fake clock: what verdicts do to an alert.
 
 A line is ``TIMES VERDICT PHASE [TRANSITION]``. ``TIMES`` is a second or a span in which an evaluation comes every 15
-seconds; ``PHASE`` holds after every one of them, ``-`` is no record; a transition is that of the last of them, and where
-none is given there was none. Verdicts: true (a warning), notice, critical, clear, between (no longer past the threshold,
-but not recovered), unknown. ``restart`` sends the record through JSON, as a store does.
+seconds; ``PHASE`` holds after every one of them, ``-`` is no record; a transition is that of the last of them, and
+where none is given there was none. Verdicts: true (a warning), notice, critical, clear, between (no longer past the
+threshold, but not recovered), unknown. ``restart`` sends the record through JSON, as a store does.
 """
 
 from __future__ import annotations
@@ -274,9 +274,16 @@ def test_without_a_hold_it_fires_at_first_sight() -> None:
 
 
 def test_a_record_remembers_when_it_began_fired_and_was_resolved() -> None:
-    record = play(TIMELINES["it fires once it was true for long enough, and is resolved once it was false for long enough"])
+    record = play(
+        TIMELINES["it fires once it was true for long enough, and is resolved once it was false for long enough"]
+    )
     assert record is not None
-    assert (record.key, record.finding, record.severity, record.target) == ("key", "low-acceptance", "warning", "decode-1")
+    assert (record.key, record.finding, record.severity, record.target) == (
+        "key",
+        "low-acceptance",
+        "warning",
+        "decode-1",
+    )
     assert (record.active_since, record.fired_at, record.clear_since, record.resolved_at) == (0.0, 120.0, 315.0, 495.0)
     assert record.detail["why"] == "acc_len 1.50"
     assert record.detail["series"] == {"target": "decode-1"}
@@ -284,7 +291,7 @@ def test_a_record_remembers_when_it_began_fired_and_was_resolved() -> None:
 
 def test_every_episode_has_a_number_of_its_own_even_if_the_alert_was_forgotten_in_between() -> None:
     first, _ = step(None, finding(), Rule(hold=0, keep=0), 1000.0, "key")
-    second, _ = step(None, finding(), Rule(hold=0, keep=0), 1015.0, "key")
+    second, _ = step(None, finding(), Rule(hold=0, keep=0), 2000.0, "key")
     assert first is not None
     assert second is not None
     assert first.episode != second.episode
