@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+import aiohttp
 import httpx
 from httpx_aiohttp import AiohttpTransport
 
@@ -28,6 +29,7 @@ from store.sql import SqlState
 from store.state import StateStore
 
 READER_THREADS = 2
+KEEP_ALIVE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,8 @@ async def assembled(config: Config, clock: Callable[[], float], metrics: Metrics
         catalog = Catalog(config.watched(), await asyncio.to_thread(state.facts))
         writer = Writer(history, state, catalog, metrics)
         closing.callback(writer.close)
-        client = _client(config.scrape.concurrency)
-        closing.push_async_callback(client.aclose)
+        session = await closing.enter_async_context(_session(config.scrape.concurrency))
+        client = await closing.enter_async_context(_client())
         channels = ChannelSurroundings(client, clock, config.external_url or "")
         readers = ThreadPoolExecutor(READER_THREADS, thread_name_prefix="reader")
         closing.callback(readers.shutdown)
@@ -75,7 +77,7 @@ async def assembled(config: Config, clock: Callable[[], float], metrics: Metrics
             catalog=catalog,
             writer=writer,
             scraper=Scraper(
-                client,
+                session,
                 writer,
                 clock,
                 metrics,
@@ -105,7 +107,18 @@ async def _stores(config: Config, closing: AsyncExitStack) -> tuple[History, Sta
     return history, state
 
 
-def _client(concurrency: int) -> httpx.AsyncClient:
-    """One pool for everything. Over aiohttp: httpx's own pool takes time in proportion to the hosts in it."""
-    limits = httpx.Limits(max_connections=concurrency, keepalive_expiry=60.0)
+def _session(concurrency: int) -> aiohttp.ClientSession:
+    """For scrapes: ``concurrency`` limits requests under way, not the connections kept to a large fleet."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(
+            limit=concurrency, keepalive_timeout=KEEP_ALIVE_SECONDS, ssl=httpx.create_ssl_context(trust_env=False)
+        ),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(),
+    )
+
+
+def _client() -> httpx.AsyncClient:
+    """For messages. Over aiohttp: httpx's own pool takes time in proportion to the hosts in it."""
+    limits = httpx.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS)
     return httpx.AsyncClient(transport=AiohttpTransport(limits=limits, trust_env=False), timeout=30.0, trust_env=False)

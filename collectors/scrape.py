@@ -10,7 +10,6 @@ from typing import Protocol
 from zlib import crc32
 
 import aiohttp
-import httpx
 import structlog
 
 from acceptance.health import Health
@@ -41,8 +40,7 @@ class Unreadable(Exception):
     """An answer that is no page: the status, the size or the content."""
 
 
-_UNANSWERED = (httpx.HTTPError, aiohttp.ClientError, Unreadable, TimeoutError)
-"""The transport passes some of aiohttp's errors through as they are."""
+_UNANSWERED = (aiohttp.ClientError, Unreadable, TimeoutError)
 
 
 @dataclass(slots=True)
@@ -60,13 +58,14 @@ class _Progress:
 class Scraper:
     """Scrapes targets until cancelled.
 
+    ``session`` is used as it is, without what a general client puts around it: that took longer than reading the pages.
     ``clock`` gives unix seconds, the sample time of a page. ``cursors`` are the committed reader states of ``metrics``
     surfaces: a difference after a restart covers the time nobody was looking.
     """
 
     def __init__(
         self,
-        client: httpx.AsyncClient,
+        session: aiohttp.ClientSession,
         sink: Sink,
         clock: Callable[[], float],
         observer: ScrapeObserver,
@@ -74,7 +73,7 @@ class Scraper:
         timeout_seconds: float = 10.0,
         cursors: Mapping[str, State] | None = None,
     ) -> None:
-        self._client = client
+        self._session = session
         self._sink = sink
         self._clock = clock
         self._observer = observer
@@ -185,11 +184,10 @@ class Scraper:
         return state, reading
 
     def _reason(self, problem: Exception) -> str:
-        """For people, on one line. The transport calls a refused connection a timeout; what it rests on does not."""
+        """For people, on one line."""
         if isinstance(problem, TimeoutError):
             return f"TimeoutError: no whole answer within {self._timeout:g} s"
-        cause = problem.__cause__ or problem
-        return " ".join(f"{type(cause).__name__}: {cause}".split())[:300]
+        return " ".join(f"{type(problem).__name__}: {problem}".split())[:300]
 
     async def _get(self, target: Target, path: str) -> bytes | None:
         """The body; None for 404. Raises what is in ``_UNANSWERED``."""
@@ -199,18 +197,20 @@ class Scraper:
             headers["authorization"] = f"Bearer {target.bearer_token}"
         async with (
             asyncio.timeout(self._timeout),
-            self._client.stream("GET", target.url.rstrip("/") + path, headers=headers, timeout=None) as response,
+            self._session.get(target.url.rstrip("/") + path, headers=headers, allow_redirects=False) as response,
         ):
-            if response.status_code == _NOT_FOUND:
+            if response.status == _NOT_FOUND:
                 return None
-            if response.status_code != _OK:
-                raise Unreadable(f"{path} answered {response.status_code}")
-            body = bytearray()
-            async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > PAGE_LIMIT_BYTES:
+            if response.status != _OK:
+                raise Unreadable(f"{path} answered {response.status}")
+            chunks: list[bytes] = []
+            left = PAGE_LIMIT_BYTES
+            async for chunk in response.content.iter_any():
+                chunks.append(chunk)
+                left -= len(chunk)
+                if left < 0:
                     raise Unreadable(f"{path} is larger than {PAGE_LIMIT_BYTES} bytes")
-            return bytes(body)
+            return b"".join(chunks)
 
 
 def _told(health: tuple[Health, ...], look: Health) -> tuple[Health, ...]:
