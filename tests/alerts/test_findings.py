@@ -128,6 +128,11 @@ def test_every_finding_has_a_section_in_the_runbook(name: str) -> None:
     sections = re.split(r"^## ", RUNBOOK.read_text(encoding="utf-8"), flags=re.MULTILINE)
     section = next((text for text in sections if text.startswith(f"{name}\n")), None)
     assert section is not None, f"docs/findings.md has no section '## {name}'"
-    assert findings()[name].title in section
+    entry = findings()[name]
+    assert entry.title in section
     for part in ("What it means", "How it is judged", "What to do"):
         assert f"**{part}.**" in section, f"{name}: {part}"
+    for line in (*entry.remedy.any, *entry.remedy.sglang, *entry.remedy.vllm):
+        assert line in section, f"{name}: the runbook lacks {line!r}"
+    for threshold, value in entry.thresholds.items():
+        assert f"| `{threshold}` | {value:g} |" in section, f"{name}: the runbook lacks its threshold {threshold}"
