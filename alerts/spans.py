@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from acceptance.counts import Counts, total
+from acceptance.counts import Counts, Spread, total
 from acceptance.query import Sum, format_time
+from acceptance.statistics import MIN_CLUSTERS, Bounds, bounds
 from alerts.limits import Enough, Limits
 
 
@@ -36,6 +37,9 @@ def shortest(windows: Sequence[Sum], need: Sequence[Enough]) -> Sequence[Sum]:
             return windows[index:]
     return ()
 
+
+BLOCKS = 10
+"""Parts of a span that are taken to be independent of each other."""
 
 HELD = frozenset({"window_seconds", "recent_seconds"})
 """Thresholds that ``held`` and ``newest_acc_len`` use."""
@@ -113,6 +117,24 @@ def acc_len(windows: Sequence[Sum]) -> float:
     """Of windows with steps, their acc_len and nothing else: far quicker than adding all counts."""
     steps = sum(window.counts.steps or 0.0 for window in windows)
     return sum(window.counts.emitted or 0.0 for window in windows) / steps
+
+
+def interval(windows: Sequence[Sum], counts: Counts) -> Bounds | None:
+    """Confidence interval of their acc_len; ``counts`` is their sum.
+
+    Where spread is over requests, those are the clusters. Windows next to each other share their requests, so that
+    clusters of single windows would err on the narrow side: there ``BLOCKS`` equal parts of the time are the clusters.
+    """
+    if not windows or windows[0].source == "request":
+        return bounds(counts)
+    began, width = windows[0].first, (windows[-1].last - windows[0].first) / BLOCKS
+    steps, emitted = [0.0] * BLOCKS, [0.0] * BLOCKS
+    for window in windows:
+        block = min(BLOCKS - 1, int(((window.first + window.last) / 2 - began) / width)) if width else 0
+        steps[block] += window.counts.steps or 0.0
+        emitted[block] += window.counts.emitted or 0.0
+    told = [Spread.of(e, s) for e, s in zip(emitted, steps, strict=True) if s]
+    return bounds(replace(counts, spread=sum(told[1:], start=told[0]))) if len(told) >= MIN_CLUSTERS else bounds(counts)
 
 
 def amount(windows: Sequence[Sum], counts: Counts) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from acceptance.statistics import bounds
 from alerts import spans
 from alerts.detectors import Detector
 from alerts.evidence import Evidence
@@ -26,7 +25,7 @@ def judge(evidence: Evidence, limits: Limits) -> Verdict:
     if not judged:
         return NotEnough("too few steps or requests")
     counts = spans.added(judged)
-    estimate, interval = counts.acc_len, bounds(counts)
+    estimate, interval = counts.acc_len, spans.interval(judged, counts)
     assert estimate is not None
     if limits.level == "page" and interval is None:
         return NotEnough("too few requests or windows for a bound")

@@ -7,7 +7,7 @@ from math import ceil
 
 from acceptance.counts import Counts
 from acceptance.query import Sum
-from acceptance.statistics import Bounds, bounds
+from acceptance.statistics import Bounds
 from alerts import spans
 from alerts.detectors import Detector
 from alerts.evidence import Evidence
@@ -36,7 +36,7 @@ def judge(evidence: Evidence, limits: Limits) -> Verdict:
 
 def _held(evidence: Evidence, limits: Limits, windows: Sequence[Sum], judged: Sequence[Sum], recent: float) -> Verdict:
     counts = spans.added(judged)
-    k, interval = draft_tokens(evidence, counts), bounds(counts)
+    k, interval = draft_tokens(evidence, counts), spans.interval(judged, counts)
     if _trimmed_by_load(evidence, k):
         return NotEnough("compact verification trims by load, and this source does not tell by how much")
     if limits.level == "page" and interval is None:

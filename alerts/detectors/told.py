@@ -35,7 +35,7 @@ def judge(evidence: Evidence, limits: Limits) -> Verdict:
             id=limits.finding,
             severity=limits.severity,
             series=evidence.series,
-            since=evidence.now,
+            since=evidence.subject.number("startup_time") or evidence.now,
             source="facts",
             why=f"the server's own settings say {limits.fact}",
         )

@@ -132,6 +132,13 @@ class TestLow:
         assert (steady.severity, steady.threshold) == ("warning", 2.0)
         assert steady.upper < 2.0
 
+    def test_windows_that_share_their_requests_do_not_make_the_bound_narrow(self, build: Any, case: Any) -> None:
+        """Long generations keep one acc_len over many windows: sixty windows are not sixty samples."""
+        runs = [length for length in (1.4, 2.3, 1.6, 2.1, 1.4, 2.4, 1.5, 2.2, 1.6, 2.3) for _ in range(6)]
+        mixed = [runs[(7 * at) % 60] for at in range(60)]
+        assert isinstance(self.judge(build, case, mixed, {"k": 3}), Finding)
+        assert isinstance(self.judge(build, case, runs, {"k": 3}), Clear)
+
     def test_a_look_needs_the_estimate_of_three_windows(self, build: Any, case: Any) -> None:
         windows = build().windows([3.0, 1.9, 2.0, 1.9], steps=40.0)
         assert isinstance(case("low-acceptance", "look").judge(windows), Finding)
