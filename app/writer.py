@@ -19,8 +19,11 @@ log = structlog.get_logger(__name__)
 
 QUEUE_LIMIT = 4_000
 """Readings that may wait. At the limit scrapes coalesce and tailers pause: nothing is dropped."""
+WINDOWS_LIMIT = 50_000
+"""Windows in them at which tailers pause: a log that is caught up with has a thousand in a reading."""
 BATCH_WINDOWS = 5_000
-GATHER_SECONDS = 0.25
+GATHER_SECONDS = 1.0
+"""A commit takes about as long for a hundred windows as for one."""
 RETRY_SECONDS = 1.0
 
 
@@ -61,6 +64,7 @@ class Writer:
         self._knowledge = knowledge
         self._observer = observer
         self._queue: deque[Read] = deque()
+        self._windows = 0
         self._in_hand = 0
         self._changed = asyncio.Condition()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
@@ -79,15 +83,16 @@ class Writer:
     async def put(self, read: Read) -> None:
         """Take a reading once there is room."""
         async with self._changed:
-            await self._changed.wait_for(lambda: len(self._queue) < QUEUE_LIMIT)
+            await self._changed.wait_for(lambda: len(self._queue) < QUEUE_LIMIT and self._windows < WINDOWS_LIMIT)
             self._take(read)
 
     async def run(self) -> None:
         """Commit what is queued, until cancelled; a commit under way is finished."""
         while True:
             await asyncio.sleep(GATHER_SECONDS)
-            if self._queue:
-                await self._commit_next()
+            more = bool(self._queue)
+            while more:
+                more = await self._commit_next()
 
     async def drain(self) -> None:
         """Commit everything that was taken."""
@@ -101,12 +106,15 @@ class Writer:
     def _take(self, read: Read) -> None:
         self._knowledge.observe(read)
         self._queue.append(read)
+        self._windows += len(read.reading.windows)
         self._observer.waiting(len(self._queue))
         if read.reading.rejected:
             self._observer.rejected(read.target, sum(item.count for item in read.reading.rejected))
 
-    async def _commit_next(self) -> None:
+    async def _commit_next(self) -> bool:
+        """Whether there was more than fits into one batch."""
         reads = self._next_batch()
+        more = bool(self._queue)
         self._in_hand = len(reads)
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -115,6 +123,7 @@ class Writer:
         except asyncio.CancelledError:
             # Committing again what may have been committed changes nothing: windows have ids.
             self._queue.extendleft(reversed(reads))
+            self._windows += sum(len(read.reading.windows) for read in reads)
             raise
         finally:
             self._in_hand = 0
@@ -122,6 +131,7 @@ class Writer:
         self._observer.waiting(len(self._queue))
         async with self._changed:
             self._changed.notify_all()
+        return more
 
     async def _commit_surely(self, reads: list[Read]) -> int:
         """Commit all, however long the store is unavailable; set aside only a reading that cannot be stored at all."""
@@ -147,6 +157,7 @@ class Writer:
         while self._queue and windows < BATCH_WINDOWS:
             reads.append(self._queue.popleft())
             windows += len(reads[-1].reading.windows)
+        self._windows -= windows
         return reads
 
     def _commit(self, reads: list[Read]) -> int:
