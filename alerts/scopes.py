@@ -10,6 +10,7 @@ from itertools import groupby
 from urllib.parse import quote
 
 from acceptance.series import UNLABELLED, Series
+from acceptance.window import SOURCES
 from alerts.evidence import Evidence, Level
 from alerts.rules import Resolved, Rulebook
 from alerts.verdicts import SEVERITIES, Clear, Finding, NotEnough, Severity, Verdict, as_severe, worst
@@ -18,6 +19,9 @@ log = logging.getLogger(__name__)
 
 Active = Callable[[str], Severity | None]
 """Alert key -> the severity at which it fires now (or is still kept firing), None where it does not."""
+
+Lately = Callable[[str, float], Severity | None]
+"""Alert key, seconds -> the severity at which it fired until it was resolved so lately, None where it was not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +53,14 @@ def alert_key(finding: str, series: Series) -> str:
     return " ".join(parts)
 
 
-def judge(evidence: Sequence[Evidence], rulebook: Rulebook, level: Level, active: Active) -> Judgement:
+def judge(
+    evidence: Sequence[Evidence], rulebook: Rulebook, level: Level, active: Active, lately: Lately = lambda *_: None
+) -> Judgement:
     """Every finding's verdicts on one target.
 
     A scope keeps quiet while a wider one tells the same finding, and a finding while one it yields to is told of the
-    same scope, a wider one, or a rank of it: what is pending ends, what fires keeps firing.
+    same scope, a wider one, or a rank of it: what is pending ends, what fires keeps firing. One that judges a long
+    past keeps quiet until the other's time has left it: requests that ran through the fault are counted when they end.
     """
     result = Judgement()
     told: dict[str, Severity] = {}
@@ -78,9 +85,10 @@ def judge(evidence: Sequence[Evidence], rulebook: Rulebook, level: Level, active
                 result.failed.add(key)
                 continue
             verdict = _quiet(verdict, wider, "the target as a whole")
-            for better in entry.unless if told else ():
-                others: list[Severity] = [told[k] for k in keys_telling(better, scope, scopes) if k in told]
-                verdict = _quiet(verdict, worst(*others), better)
+            reach = resolved.limits.thresholds.get("window_seconds", 0.0)
+            for better in entry.unless if isinstance(verdict, Finding) else ():
+                keys = list(keys_telling(better, scope, scopes))
+                verdict = _quiet(verdict, worst(*(told.get(k) or lately(k, reach) for k in keys)), better)
             severity = worst(verdict.severity if isinstance(verdict, Finding) else None, active(key))
             if severity is not None:
                 told[key] = severity
@@ -111,17 +119,22 @@ def judge_sources(sources: Iterable[Evidence], resolved: Resolved, rulebook: Rul
 
 
 def merged(verdicts: Sequence[Verdict]) -> Verdict:
-    """The worst finding, resting on most steps; clear only where none finds and at least one says so."""
+    """The worst finding, of the source that is trusted most; clear only where none finds and at least one says so."""
     if len(verdicts) == 1:
         return verdicts[0]
     found = [verdict for verdict in verdicts if isinstance(verdict, Finding)]
     if found:
-        return max(found, key=lambda finding: (SEVERITIES.index(finding.severity), finding.steps or 0.0))
+        return max(found, key=lambda finding: (SEVERITIES.index(finding.severity), -_place(finding.source)))
     clear = [verdict for verdict in verdicts if isinstance(verdict, Clear)]
     if clear:
         return Clear("; ".join(verdict.why for verdict in clear if verdict.why), all(v.recovered for v in clear))
     reasons = [verdict.why for verdict in verdicts if isinstance(verdict, NotEnough)]
     return NotEnough("; ".join(dict.fromkeys(reasons)) or "no evidence")
+
+
+def _place(source: str) -> int:
+    """In the order in which a query prefers sources, those that are none last."""
+    return [*SOURCES, source].index(source)
 
 
 def _quiet(verdict: Verdict, other: Severity | None, told_by: str) -> Verdict:

@@ -122,7 +122,7 @@ class _Tick:
     def judge(self, target: str, evidence: Sequence[Evidence]) -> None:
         """All verdicts on one target, and what they change."""
         try:
-            judgement = judge(evidence, self._surroundings.rulebook, "page", self._active)
+            judgement = judge(evidence, self._surroundings.rulebook, "page", self._active, self._lately)
         except Exception:
             log.exception("a target could not be judged", target=target)
             self._failed_targets.add(target)
@@ -181,6 +181,12 @@ class _Tick:
     def _active(self, key: str) -> Severity | None:
         record = self.records.get(key)
         if record is None or record.phase not in ("firing", "recovering"):
+            return None
+        return severity_of(record.severity)
+
+    def _lately(self, key: str, seconds: float) -> Severity | None:
+        record = self.records.get(key)
+        if record is None or record.resolved_at is None or self._now - record.resolved_at >= seconds:
             return None
         return severity_of(record.severity)
 

@@ -9,9 +9,12 @@ from acceptance.query import Sum
 from acceptance.statistics import bounds
 from alerts import spans
 from alerts.detectors import Detector
-from alerts.evidence import Evidence
+from alerts.evidence import METRICS, Evidence
 from alerts.limits import Limits
 from alerts.verdicts import Clear, Finding, NotEnough, Verdict
+
+STILL_SECONDS = 60.0
+STILL_LOOKS = 2
 
 
 def judge(evidence: Evidence, limits: Limits) -> Verdict:
@@ -99,17 +102,19 @@ def _before(earlier: Sequence[Sum], run: Sequence[Sum]) -> str:
 
 
 def _still_counters(evidence: Evidence, judged: Sequence[Sum]) -> str:
-    """A fresher source speaks while the counters wait for requests to finish: say so, or nobody believes it."""
+    """A fresher source speaks while the counters wait for requests to finish: say so, or nobody believes it.
+
+    Only where it is so: nothing moved them for ``STILL_SECONDS``, and they were looked at since.
+    """
     if evidence.source not in ("log", "gauge") or evidence.subject.text("engine") == "vllm":
         return ""
-    counters = evidence.others.get("counter", ())
-    if any(window.last > judged[0].last for window in counters):
+    counters, looks = evidence.others.get("counter", ()), [look for look in evidence.health if look.surface == METRICS]
+    moved = counters[-1].last if counters else float("-inf")
+    since = [look for look in looks if look.up and look.at > moved]
+    if moved > judged[-1].last - STILL_SECONDS or (len(since) < STILL_LOOKS if looks else not counters):
         return ""
-    scraped = any(look.surface == "metrics" and look.up for look in evidence.health)
-    if not counters and not scraped:
-        return ""
-    moved = f" since {spans.clock(counters[-1].last)}" if counters else ""
-    return f"; the counters have not moved{moved}, since they wait for requests to finish"
+    told = f" since {spans.clock(moved)}" if counters else ""
+    return f"; the counters have not moved{told}, since they wait for requests to finish"
 
 
 DETECTOR = Detector(

@@ -78,8 +78,9 @@ class TestDead:
         self, build: Any, case: Any, began: float
     ) -> None:
         lines = build(source="log").windows([1.0, 1.0, 1.0], requests=None)
-        page = [Health("decode-1", "metrics", began + 30, up=True)]
+        page = [Health("decode-1", "metrics", began + at, up=True) for at in (15, 30)]
         assert "counters have not moved" in case("dead-drafter", facts=SGLANG).judge(lines, health=page).why
+        assert "counters" not in case("dead-drafter", facts=SGLANG).judge(lines, health=page[:1]).why
         assert "counters" not in case("dead-drafter", facts=SGLANG).judge(lines).why
 
     def test_outputs_of_one_step_may_hide_what_was_accepted(self, build: Any, case: Any) -> None:
