@@ -40,6 +40,7 @@ class Bench:
         self.engines = {engine.name: engine for engine in engines}
         self.now = EPOCH
         self.evaluated: list[Evaluated] = []
+        self._judged_at = EPOCH
         self.parts: Assembly
         self._config = load(config)
         self._scrape_seconds = scrape_seconds
@@ -72,7 +73,7 @@ class Bench:
         while self.now < end and not until():
             await self.pass_unseen(min(self._scrape_seconds, end - self.now))
             await self.look()
-            if (self.now - EPOCH) % EVALUATION_SECONDS < 1e-6:
+            if self.now >= self._judged_at + EVALUATION_SECONDS:
                 await self.judge()
         return until()
 
@@ -95,6 +96,7 @@ class Bench:
 
     async def judge(self) -> None:
         """Evaluate, and deliver what that gives."""
+        self._judged_at = self.now
         self.evaluated.append(await asyncio.to_thread(self.parts.evaluator.evaluate, self.now))
         await self.parts.outbox.deliver_due(self.now)
 
