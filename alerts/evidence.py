@@ -83,12 +83,36 @@ class Beside:
     doubts: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
 
+AddUp = Callable[[Sequence[Sum]], Sum]
+
+
 class Told(Protocol):
     """What is asked of a history: ``store.history.History``, or ``alerts.recent.Recent`` in its place."""
 
     def query(self, query: AcceptanceQuery) -> list[Sum]: ...
 
     def health(self, start: float, end: float, target: str | None = None) -> list[Health]: ...
+
+
+def added_up(items: Sequence[Sum]) -> Sum:
+    """Sums of one target, source and bucket as one.
+
+    Its number of windows is that of the series with most: ranks at one moment are not samples one after the other.
+    """
+    windows: dict[tuple[str | None, ...], int] = defaultdict(int)
+    for item in items:
+        windows[item.key] += item.windows
+    return Sum(
+        target=items[0].target,
+        source=items[0].source,
+        bucket=items[0].bucket,
+        key=(),
+        counts=total(item.counts for item in items),
+        windows=max(windows.values()),
+        exact=all(item.exact for item in items),
+        first=min(item.first for item in items),
+        last=max(item.last for item in items),
+    )
 
 
 def gather(
@@ -98,15 +122,17 @@ def gather(
     now: float,
     lookback: float = LOOKBACK_SECONDS,
     step: float = STEP_SECONDS,
+    add_up: AddUp = added_up,
 ) -> list[Evidence]:
     """The evidence on ``subjects`` in (now - lookback, now]: history is asked once for windows and once for looks.
 
-    Buckets lie on multiples of ``step``, so that those of the next call are the same ones.
+    Buckets lie on multiples of ``step``, so that those of the next call are the same ones; ``add_up`` may remember
+    what it added up before.
     """
     start = (now - lookback) // step * step
     sums = history.query(AcceptanceQuery(start=start, end=now, step=step, by=DIMENSIONS))
     looks = history.health(now - min(lookback, HEALTH_LOOKBACK_SECONDS), now)
-    return _assemble(subjects, sums, looks, beside, now)
+    return _assemble(subjects, sums, looks, beside, now, add_up)
 
 
 def from_windows(
@@ -118,11 +144,16 @@ def from_windows(
         for w in windows
         if w.busy
     ]
-    return _assemble(subjects, sums, looks, beside, now)
+    return _assemble(subjects, sums, looks, beside, now, added_up)
 
 
 def _assemble(
-    subjects: Iterable[Subject], sums: Iterable[Sum], looks: Iterable[Health], beside: Beside, now: float
+    subjects: Iterable[Subject],
+    sums: Iterable[Sum],
+    looks: Iterable[Health],
+    beside: Beside,
+    now: float,
+    add_up: AddUp,
 ) -> list[Evidence]:
     by_target: dict[str, dict[Source, list[Sum]]] = defaultdict(lambda: defaultdict(list))
     for item in sums:
@@ -147,18 +178,20 @@ def _assemble(
             signatures=beside.signatures,
             doubts=beside.doubts.get(name, ()),
         )
-        evidence += _of_target(whole, by_target.get(name, {}), beside.baseline)
+        evidence += _of_target(whole, by_target.get(name, {}), beside.baseline, add_up)
     return evidence
 
 
-def _of_target(whole: Evidence, by_source: Mapping[Source, Sequence[Sum]], baseline: Baseline | None) -> list[Evidence]:
+def _of_target(
+    whole: Evidence, by_source: Mapping[Source, Sequence[Sum]], baseline: Baseline | None, add_up: AddUp
+) -> list[Evidence]:
     """Evidence on the target as a whole, then of every source on the target, its ranks and its categories."""
     ordered = {source: _newest_revision(by_source[source]) for source in SOURCES if source in by_source}
-    merged = {source: _merged(sums) for source, sums in ordered.items()}
+    merged = {source: _merged(sums, add_up) for source, sums in ordered.items()}
     result = [replace(whole, series=whole.subject.series(), others=merged)]
     for source, sums in ordered.items():
         others = {other: windows for other, windows in merged.items() if other != source}
-        for series, windows in [(_series(sums[-1]).only(*_SHARED), merged[source]), *_finer(sums)]:
+        for series, windows in [(_series(sums[-1]).only(*_SHARED), merged[source]), *_finer(sums, add_up)]:
             result.append(
                 replace(
                     whole,
@@ -176,14 +209,14 @@ _SHARED = ("group", "revision", "role", "engine", "model", "drafter")
 _RANK, _CATEGORY = DIMENSIONS.index("rank"), DIMENSIONS.index("category")
 
 
-def _finer(sums: Sequence[Sum]) -> list[tuple[Series, Sequence[Sum]]]:
+def _finer(sums: Sequence[Sum], add_up: AddUp) -> list[tuple[Series, Sequence[Sum]]]:
     """The ranks where there are several, and the categories where requests name one."""
     ranks, categories = _split(sums, _RANK), _split(sums, _CATEGORY)
     found: list[tuple[Series, Sequence[Sum]]] = []
     if len(ranks) > 1:
-        found += [(_series(part[-1]).only(*_SHARED, "rank"), _merged(part)) for part in ranks.values()]
+        found += [(_series(part[-1]).only(*_SHARED, "rank"), _merged(part, add_up)) for part in ranks.values()]
     if set(categories) - {UNLABELLED}:
-        found += [(_series(part[-1]).only(*_SHARED, "category"), _merged(part)) for part in categories.values()]
+        found += [(_series(part[-1]).only(*_SHARED, "category"), _merged(part, add_up)) for part in categories.values()]
     return found
 
 
@@ -208,29 +241,12 @@ def _newest_revision(sums: Iterable[Sum]) -> list[Sum]:
     return [item for item in ordered if item.key[DIMENSIONS.index("revision")] == revision]
 
 
-def _merged(sums: Iterable[Sum]) -> list[Sum]:
-    """One sum a bucket. Its number of windows is that of the series with most: ranks at one moment are not samples."""
+def _merged(sums: Iterable[Sum], add_up: AddUp) -> list[Sum]:
+    """One sum a bucket."""
     buckets: dict[float, list[Sum]] = defaultdict(list)
     for item in sums:
         buckets[item.bucket].append(item)
-    return [items[0] if len(items) == 1 else _add(items) for _, items in sorted(buckets.items())]
-
-
-def _add(items: Sequence[Sum]) -> Sum:
-    windows: dict[tuple[str | None, ...], int] = defaultdict(int)
-    for item in items:
-        windows[item.key] += item.windows
-    return Sum(
-        target=items[0].target,
-        source=items[0].source,
-        bucket=items[0].bucket,
-        key=(),
-        counts=total(item.counts for item in items),
-        windows=max(windows.values()),
-        exact=all(item.exact for item in items),
-        first=min(item.first for item in items),
-        last=max(item.last for item in items),
-    )
+    return [items[0] if len(items) == 1 else add_up(items) for _, items in sorted(buckets.items())]
 
 
 def _current(hits: Sequence[Hit], lives: Collection[str]) -> list[Hit]:

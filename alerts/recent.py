@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from acceptance.health import Health
 from acceptance.query import AcceptanceQuery, Sum
+from alerts.evidence import added_up
 from store.history import History
 
 SETTLED_SECONDS = 90.0
@@ -30,6 +32,8 @@ class Recent:
         self._buckets: dict[float, list[Sum]] = {}
         self._asked: AcceptanceQuery | None = None
         self._turn = 0.0
+        self._added: dict[tuple[int, ...], tuple[Sequence[Sum], Sum]] = {}
+        self._added_before = self._added
 
     def query(self, query: AcceptanceQuery) -> list[Sum]:
         """As ``History.query``, but old buckets may be wider, and the oldest begins up to a slice late.
@@ -37,6 +41,7 @@ class Recent:
         Queries have a ``step`` that divides ``SLICE_SECONDS``, and a start that is a multiple of it.
         """
         before, self._asked = self._asked, query
+        self._added_before, self._added = self._added, {}
         first = -(-query.start // SLICE_SECONDS) * SLICE_SECONDS
         settled = (query.end - SETTLED_SECONDS) // SLICE_SECONDS * SLICE_SECONDS
         if before is None or not _continues(before, query):
@@ -56,6 +61,16 @@ class Recent:
     def health(self, start: float, end: float, target: str | None = None) -> list[Health]:
         """As ``History.health``."""
         return self._history.health(start, end, target)
+
+    def add_up(self, items: Sequence[Sum]) -> Sum:
+        """As ``alerts.evidence.added_up``; what was added up since the query before the last one is remembered.
+
+        Items are known by their identity: they are kept as long as the sum is.
+        """
+        key = tuple(map(id, items))
+        found = self._added.get(key) or self._added_before.get(key) or (items, added_up(items))
+        self._added[key] = found
+        return found[1]
 
     def _read_slice(self, query: AcceptanceQuery, settled: float) -> None:
         if self._turn < settled:

@@ -93,7 +93,7 @@ class Evaluator:
             lives=fleet.lives,
             baseline=self.surroundings.baseline,
         )
-        evidence = by_target(gather(self._recent, fleet.subjects, beside, now))
+        evidence = by_target(gather(self._recent, fleet.subjects, beside, now, add_up=self._recent.add_up))
         for target, items in evidence.items():
             tick.judge(target, items)
         tick.judge_absent(evidence)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -95,3 +96,15 @@ def test_after_a_gap_a_clock_set_back_or_another_question_everything_is_read() -
         assert steps(recent.query(query(now)), 0.0) == expected
     whole = AcceptanceQuery(start=NOW // 60 * 60 - 60, end=NOW, step=15.0)
     assert [item.key for item in recent.query(whole)] == [("a",)]
+
+
+def test_spans_that_have_not_changed_are_added_up_once() -> None:
+    recent = Recent(MemoryHistory())
+    items = [Sum("a", "counter", 0.0, (rank,), Counts(steps=10.0), 1, True, 0.0, 15.0) for rank in "01"]
+    recent.query(query(NOW))
+    first = recent.add_up(items)
+    assert (first.counts.steps, first.windows) == (20.0, 1)
+    recent.query(query(NOW + 15))
+    assert recent.add_up(list(items)) is first
+    other = [replace(item, counts=Counts(steps=1.0)) for item in items]
+    assert recent.add_up(other).counts.steps == 2.0
