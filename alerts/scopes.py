@@ -53,8 +53,12 @@ def alert_key(finding: str, series: Series) -> str:
     return " ".join(parts)
 
 
+def _never(_key: str, _seconds: float) -> Severity | None:
+    return None
+
+
 def judge(
-    evidence: Sequence[Evidence], rulebook: Rulebook, level: Level, active: Active, lately: Lately = lambda *_: None
+    evidence: Sequence[Evidence], rulebook: Rulebook, level: Level, active: Active, lately: Lately = _never
 ) -> Judgement:
     """Every finding's verdicts on one target.
 
@@ -87,8 +91,9 @@ def judge(
             verdict = _quiet(verdict, wider, "the target as a whole")
             reach = resolved.limits.thresholds.get("window_seconds", 0.0)
             for better in entry.unless if isinstance(verdict, Finding) else ():
-                keys = list(keys_telling(better, scope, scopes))
-                verdict = _quiet(verdict, worst(*(told.get(k) or lately(k, reach) for k in keys)), better)
+                keys = keys_telling(better, scope, scopes)
+                others: list[Severity | None] = [told.get(other) or lately(other, reach) for other in keys]
+                verdict = _quiet(verdict, worst(*others), better)
             severity = worst(verdict.severity if isinstance(verdict, Finding) else None, active(key))
             if severity is not None:
                 told[key] = severity
