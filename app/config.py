@@ -15,6 +15,7 @@ from alerts.detectors import detectors
 from alerts.findings import findings
 from alerts.notify.registry import BadChannel, channel_settings
 from app import placed_yaml
+from app.access.settings import is_loopback
 from app.placed_yaml import Document, Place, Problem, read_yaml
 from app.settings import Config, name_of
 
@@ -98,9 +99,21 @@ def _checked(data: Mapping[str, Any], base: Path) -> tuple[Config | None, list[_
     found += _unknown_channels(data.get("routes"), data.get("channels", {}))
     found += _unknown_thresholds(data.get("thresholds"))
     try:
-        return Config.model_validate({**data, "channels": channels}, context={"base": base}), found
+        config = Config.model_validate({**data, "channels": channels}, context={"base": base})
     except ValidationError as error:
         return None, found + [_told(detail) for detail in error.errors(include_url=False, include_input=False)]
+    return config, found + _open_to_everybody(config)
+
+
+def _open_to_everybody(config: Config) -> list[_Found]:
+    access, host = config.access, config.listen.host
+    if access.asks or access.allow_anonymous or is_loopback(host):
+        return []
+    reason = (
+        f"{host} can be reached from other machines, and no token is asked for: set access.tokens, or let everybody "
+        "read with --allow-anonymous (access.allow_anonymous: true)"
+    )
+    return [(("listen", "host"), reason)]
 
 
 def _channels(given: Any) -> tuple[dict[str, Any], list[_Found]]:
@@ -168,6 +181,7 @@ def _told(detail: ErrorDetails) -> _Found:
 
 _WORDS = {
     "missing": "is missing",
+    "bool_type": "must be true or false",
     "string_type": "must be text: put it in quotes",
     "int_type": "must be a whole number",
     "float_type": "must be a number",
@@ -192,7 +206,7 @@ def _keys_beside(path: placed_yaml.Path) -> list[str]:
     for part in path[:-1]:
         if isinstance(part, str):
             model = _model_in(model.model_fields[part].annotation) or model
-    return list(model.model_fields)
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

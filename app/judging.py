@@ -16,7 +16,13 @@ from service.evaluate import Fleet, Surroundings
 def surroundings(config: Config) -> Surroundings:
     """Rules with the configured overrides, routes and links. Raises ``ValueError`` for an unknown threshold."""
     overrides = [
-        Override(finding=override.finding, where=_where(override.where), thresholds=override.set)
+        Override(
+            finding=override.finding,
+            where=_where(override.where),
+            thresholds=override.set,
+            for_seconds=override.for_seconds,
+            keep_firing_seconds=override.keep_firing_seconds,
+        )
         for override in config.thresholds
     ]
     return Surroundings(

@@ -2,49 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    SkipValidation,
-    StringConstraints,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, SkipValidation, StringConstraints, model_validator
 
-from acceptance.query import BadQuery, parse_duration
 from alerts.notify.channel import ChannelSettings
 from alerts.verdicts import Severity
+from app.access.settings import Access
+from app.fields import (
+    Categories,
+    Directory,
+    Name,
+    Names,
+    Number,
+    Paths,
+    Seconds,
+    SecondsFrom0,
+    SecretLine,
+    Section,
+    Whole,
+)
 from collectors.target import Target
-
-
-def _seconds(value: object) -> object:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    try:
-        return parse_duration("", str(value))
-    except BadQuery:
-        raise ValueError("must be a duration above 0 (say 15s, 5m, 30d, or seconds)") from None
-
-
-def _number(value: object) -> object:
-    """Text from the environment as the number it stands for."""
-    if not isinstance(value, str) or not re.fullmatch(r"-?\d{1,15}(\.\d{1,15})?", value, re.ASCII):
-        return value
-    return float(value) if "." in value else int(value)
-
-
-def _list(value: object) -> object:
-    return (value,) if isinstance(value, str) else value
 
 
 def _base_url(value: str) -> str:
@@ -75,52 +56,7 @@ def _split(value: str) -> SplitResult:
     return parts
 
 
-def _token(value: SecretStr) -> SecretStr:
-    text = value.get_secret_value().strip()
-    if not text or not text.isascii() or not text.isprintable():
-        raise ValueError("must be one line of ASCII characters")
-    return SecretStr(text)
-
-
-def _path(value: object, info: ValidationInfo) -> object:
-    """Text is relative to ``base`` of the validation's context (the directory of the file); a ``Path`` is as it is."""
-    context = cast("Mapping[str, Path]", info.context or {})
-    return Path(context.get("base", ""), Path(value).expanduser()) if isinstance(value, str) else value
-
-
-def _paths(value: object, info: ValidationInfo) -> object:
-    items = cast("list[object]", value if isinstance(value, list) else [value])
-    return tuple(str(_path(item, info)) if isinstance(item, str | Path) else item for item in items)
-
-
-def _printable(value: str) -> str:
-    if not value.isprintable():
-        raise ValueError("must not hold control characters")
-    return value
-
-
-Name = Annotated[
-    str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True), AfterValidator(_printable)
-]
-Names = Annotated[tuple[Name, ...], BeforeValidator(_list), Field(strict=False)]
-Categories = Annotated[
-    tuple[Annotated[str, StringConstraints(max_length=200), AfterValidator(_printable)], ...],
-    BeforeValidator(_list),
-    Field(strict=False),
-]
-Paths = Annotated[tuple[Name, ...], BeforeValidator(_paths), Field(strict=False)]
-Number = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
-Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, allow_inf_nan=False)]
-Whole = Annotated[int, BeforeValidator(_number)]
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(
-        strict=True, extra="forbid", frozen=True, hide_input_in_errors=True, arbitrary_types_allowed=True
-    )
-
-
-class Listen(_Section):
+class Listen(Section):
     """Where the service answers."""
 
     host: Name = Field(default="127.0.0.1", description="address to listen on; `0.0.0.0` is every interface")
@@ -132,7 +68,7 @@ class Listen(_Section):
     )
 
 
-class TargetEntry(_Section):
+class TargetEntry(Section):
     """A server to watch."""
 
     name: Name | None = Field(default=None, description="what people see; `HOST:PORT` of `url` where it is not given")
@@ -144,7 +80,7 @@ class TargetEntry(_Section):
     category_label: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = Field(
         default="category", description="custom label of SGLang's metrics that names the request category"
     )
-    bearer_token: Annotated[SecretStr, AfterValidator(_token)] | None = Field(
+    bearer_token: SecretLine | None = Field(
         default=None,
         description="for an engine started with an API key; write `${NAME}` to keep it in the environment",
     )
@@ -161,7 +97,7 @@ class TargetEntry(_Section):
         return self
 
 
-class Scrape(_Section):
+class Scrape(Section):
     """How targets are asked."""
 
     interval: Seconds = Field(default=15.0, ge=1, description="time between two looks at a target")
@@ -171,13 +107,13 @@ class Scrape(_Section):
     )
 
 
-class Evaluation(_Section):
+class Evaluation(Section):
     """How often alerts are judged."""
 
     interval: Seconds = Field(default=15.0, ge=1, description="time between two evaluations of all alerts")
 
 
-class Retention(_Section):
+class Retention(Section):
     """How long things are kept."""
 
     history: Seconds = Field(
@@ -188,7 +124,7 @@ class Retention(_Section):
     )
 
 
-class Where(_Section):
+class Where(Section):
     """Whom an override is about: all of these must hold (``*`` and ``?`` match as in file names)."""
 
     category: Categories = Field(default=(), description='categories it is for; `""` is requests without one')
@@ -197,26 +133,41 @@ class Where(_Section):
     drafter: Names = Field(default=(), description="draft models it is for")
 
 
-class Override(_Section):
-    """Other limits of a finding for some series. Of several that match, the most specific wins (``alerts.rules``)."""
+class Override(Section):
+    """Other limits of a finding for some series. Of several that match, the most specific wins (``alerts.rules``).
+
+    ``for`` and ``keep_firing_for`` are those of findings.yaml.
+    """
 
     finding: Name = Field(description="id of the finding ([findings.md](findings.md))")
     where: Where = Field(default=Where(), description="whom it is for; everybody where it is not given")
     set: Mapping[Name, Number] = Field(
-        description="threshold -> number; each finding has its own thresholds ([findings.md](findings.md))"
+        default_factory=dict[str, float],
+        description="threshold -> number; each finding has its own thresholds ([findings.md](findings.md))",
+    )
+    for_seconds: SecondsFrom0 | None = Field(
+        default=None, alias="for", description="how long it must be true before it fires; 0 fires at once"
+    )
+    keep_firing_seconds: SecondsFrom0 | None = Field(
+        default=None, alias="keep_firing_for", description="how long it must be false before it is resolved"
     )
 
+    @model_validator(mode="after")
+    def _changes_something(self) -> Override:
+        if not self.set and self.for_seconds is None and self.keep_firing_seconds is None:
+            raise ValueError("changes nothing: needs set, for or keep_firing_for")
+        return self
 
-class Config(_Section):
+
+class Config(Section):
     """Everything that can be configured."""
 
     listen: Listen = Field(default=Listen(), description="where the service answers")
+    access: Access = Field(default=Access(), description="who may do what")
     external_url: Annotated[str, AfterValidator(_public_url)] | None = Field(
         default=None, description="URL at which people reach the service: for links in messages"
     )
-    data_dir: Annotated[Path, BeforeValidator(_path)] = Field(
-        default=Path("draftgauge-data"), description="directory of the embedded stores"
-    )
+    data_dir: Directory = Field(default=Path("draftgauge-data"), description="directory of the embedded stores")
     targets: Annotated[tuple[TargetEntry, ...], Field(strict=False)] = Field(default=(), description="servers to watch")
     scrape: Scrape = Field(default=Scrape(), description="how targets are asked")
     evaluation: Evaluation = Field(default=Evaluation(), description="how often alerts are judged")

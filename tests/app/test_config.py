@@ -13,6 +13,15 @@ WHOLE = """
 listen: {host: 0.0.0.0, port: 9000, allowed_hosts: draftgauge.svc}
 external_url: https://dg.example/monitor/
 data_dir: /var/lib/draftgauge
+access:
+  tokens:
+    - {name: prometheus, role: viewer, token: "${METRICS_TOKEN}"}
+    - {name: ana, role: editor, token_file: ana.token}
+  allow_anonymous: "${OPEN:-false}"
+  proxy_header: X-Forwarded-User
+  proxy_role: editor
+  trusted_proxies: [10.0.0.5, 10.1.0.0/16]
+  session_lifetime: 12h
 scrape: {interval: 30s, timeout: 2.5, concurrency: 50}
 evaluation: {interval: 1m}
 retention: {history: 7d, alerts: 2w}
@@ -35,8 +44,19 @@ thresholds:
   - finding: low-acceptance
     where: {category: [creative, chat], group: k3, model: kimi, drafter: dspark}
     set: {acc_len: 2.4}
+    for: 30s
+    keep_firing_for: 0
 """
-ENVIRONMENT = {"TOKEN": "0123456789", "SLACK": "https://hooks.slack.example/services/T0/B0/verysecret"}
+ENVIRONMENT = {
+    "TOKEN": "0123456789",
+    "SLACK": "https://hooks.slack.example/services/T0/B0/verysecret",
+    "METRICS_TOKEN": "abcdefghijklmnopqrst-metrics",
+}
+
+
+@pytest.fixture(autouse=True)
+def _token_file(tmp_path: Path) -> None:
+    (tmp_path / "ana.token").write_text("abcdefghijklmnopqrst-ana\n")
 
 
 def test_everything_that_can_be_set(config_of: Any, tmp_path: Path) -> None:
@@ -49,6 +69,14 @@ def test_everything_that_can_be_set(config_of: Any, tmp_path: Path) -> None:
     assert config.external_url == "https://dg.example/monitor"
     assert config.host_names == {"0.0.0.0", "dg.example", "draftgauge.svc"}
     assert config.data_dir == Path("/var/lib/draftgauge")
+    access = config.access
+    assert [(entry.name, entry.role, entry.secret) for entry in access.tokens] == [
+        ("prometheus", "viewer", "abcdefghijklmnopqrst-metrics"),
+        ("ana", "editor", "abcdefghijklmnopqrst-ana"),
+    ]
+    assert (access.allow_anonymous, access.proxy_header, access.proxy_role) == (False, "x-forwarded-user", "editor")
+    assert [str(network) for network in access.trusted_proxies] == ["10.0.0.5/32", "10.1.0.0/16"]
+    assert access.session_lifetime == 12 * 3600
     assert (config.scrape.interval, config.scrape.timeout, config.scrape.concurrency) == (30.0, 2.5, 50)
     assert (config.evaluation.interval, config.retention.history, config.retention.alerts) == (60, 604800, 1209600)
     assert config.watched() == (
@@ -76,6 +104,7 @@ def test_everything_that_can_be_set(config_of: Any, tmp_path: Path) -> None:
             finding="low-acceptance",
             where=Where(category=("creative", "chat"), group=("k3",), model=("kimi",), drafter=("dspark",)),
             set={"acc_len": 2.4},
+            **{"for": 30.0, "keep_firing_for": 0.0},
         ),
     )
 
@@ -98,7 +127,7 @@ def test_alerts_go_to_every_channel_unless_routed(config_of: Any) -> None:
     assert config.channels_for("notice") == config.channels_for("info") == ()
 
 
-SECRETS = ("verysecret", "0123456789")
+SECRETS = ("verysecret", "0123456789", "abcdefghijklmnopqrst")
 
 
 def test_secrets_are_not_shown(config_of: Any) -> None:
@@ -183,8 +212,8 @@ def test_all_that_is_wrong_is_said_at_once_with_its_place(config_of: Any, tmp_pa
         ("30:13", "thresholds[1].where.catgory", "unknown key (do you mean category?)"),
         ("31:11", "thresholds[1].set.acc_len", "must be a number"),
         ("31:25", "thresholds[1].set.speed", "not a threshold of low-acceptance, which has acc_len, "),
-        ("32:5", "thresholds[2].set", "is missing"),
-        ("33:1", "scrpe", "unknown key (do you mean scrape?); known here: listen, external_url, "),
+        ("32:5", "thresholds[2]", "changes nothing: needs set, for or keep_firing_for"),
+        ("33:1", "scrpe", "unknown key (do you mean scrape?); known here: listen, access, external_url, "),
     ]
     for line, (place, path, message) in zip(lines, expected, strict=True):
         assert line.startswith(f"{place}: {path}: {message}"), line
@@ -331,8 +360,8 @@ def test_the_command_line_wins_and_adds(config_of: Any, tmp_path: Path) -> None:
         "external_url": None,
         "targets": [{"url": "h:2"}, {"name": "log", "logs": [Path("x.log")]}],
     }
-    config = config_of("listen: {host: 0.0.0.0, port: 1}\ntargets:\n  - url: h:1\n", overrides=overrides)
-    assert (config.listen.host, config.listen.port) == ("0.0.0.0", 9999)
+    config = config_of("listen: {host: 127.0.0.1, port: 1}\ntargets:\n  - url: h:1\n", overrides=overrides)
+    assert (config.listen.host, config.listen.port) == ("127.0.0.1", 9999)
     assert config.data_dir == Path("here")
     assert [target.name for target in config.watched()] == ["h:1", "h:2", "log"]
     assert config.targets[2].logs == ("x.log",)

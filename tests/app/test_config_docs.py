@@ -31,7 +31,7 @@ def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, field in model.model_fields.items():
         section, suffix = sections_in(field.annotation)
         if section is None:
-            yield prefix + name, field
+            yield prefix + (field.alias or name), field
         else:
             yield from keys(section, f"{prefix}{name}{suffix}.")
 
@@ -39,6 +39,8 @@ def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:
 def shown(default: Any) -> str:
     if default is None or default == () or default == {}:
         return ""
+    if isinstance(default, bool):
+        return f"`{default}`".lower()
     if isinstance(default, float):
         for unit, seconds in (("d", 86400), ("h", 3600), ("m", 60)):
             if default % seconds == 0:
@@ -75,4 +77,4 @@ def test_the_examples_can_be_used(config_of: Any) -> None:
     assert len(examples) >= 2
     for example in examples:
         names = re.findall(r"\$\{(\w+)\}", example)
-        config_of(example, dict.fromkeys(names, "https://hooks.slack.example/services/T/B/x"))
+        config_of(example, {name: f"https://hooks.slack.example/services/T/B/{name}" for name in names})
