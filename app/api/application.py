@@ -9,7 +9,11 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 
-from app.api import problems, reference, routes
+from app.access import login
+from app.access.callers import Callers
+from app.access.gate import Gate
+from app.access.roles import require, requiring
+from app.api import problems, reference, routes, runbook
 from app.api.guard import Guard
 from app.api.pool import ReadPool
 from app.api.readiness import Readiness
@@ -25,13 +29,15 @@ def create_app(
     metrics: Metrics,
     readiness: Readiness,
     executor: Executor,
+    callers: Callers,
     host_names: Iterable[str] = (),
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
 ) -> FastAPI:
     """The API, /metrics and the probes on one FastAPI object, to which a UI can be added.
 
     ``executor`` runs the reads of history: its threads are how many run at once, and its owner shuts it down.
-    ``host_names`` are further names under which requests are answered (``Config.host_names``).
+    ``callers`` knows who asks, and what they may do. ``host_names`` are further names under which requests are answered
+    (``Config.host_names``). Whoever adds routes does so in ``app.access.roles.requiring``.
     """
     app = FastAPI(
         title="Draftgauge",
@@ -42,8 +48,14 @@ def create_app(
         redirect_slashes=False,
         lifespan=lifespan,
     )
+    require(app, "viewer", app.routes)
     problems.install(app)
     routes.install(app, routes.Api(reads, metrics, readiness, ReadPool(executor, metrics)))
-    reference.install(app)
-    app.add_middleware(Guard, names=frozenset(host_names))
+    login.install(app, callers)
+    with requiring(app, "viewer"):
+        reference.install(app)
+        runbook.install(app)
+    names = frozenset(host_names)
+    app.add_middleware(Gate, callers=callers, observer=metrics, own_hosts=names)
+    app.add_middleware(Guard, names=names)
     return app
