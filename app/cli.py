@@ -65,6 +65,9 @@ def _add_service_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file (docs/configuration.md)")
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on (8400; 0 takes any)")
+    parser.add_argument(
+        "--allow-anonymous", action="store_true", help="let everybody read who can reach the address, without a token"
+    )
     parser.add_argument("--data-dir", type=Path, help="directory of the embedded stores (./draftgauge-data)")
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
 
@@ -100,9 +103,14 @@ def _run_service(options: argparse.Namespace, targets: list[dict[str, Any]]) -> 
     from app.logs import configure
     from store.errors import StoreUnusable
 
-    listen = {"host": options.host, "port": options.port}
+    overrides = {
+        "listen": {"host": options.host, "port": options.port},
+        "access": {"allow_anonymous": options.allow_anonymous or None},
+        "data_dir": options.data_dir,
+        "targets": targets,
+    }
     try:
-        config = load(options.config, {"listen": listen, "data_dir": options.data_dir, "targets": targets})
+        config = load(options.config, overrides)
     except ConfigError as error:
         return _fail(str(error), 2)
     configure(options.log_level)

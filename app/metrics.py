@@ -86,6 +86,12 @@ class Metrics:
         self._reads_refused = Counter(
             "draftgauge_reads_refused", "API requests refused since too many were waiting.", registry=registry
         )
+        self._access_refused = Counter(
+            "draftgauge_access_refused",
+            "Requests refused for who sent them, by reason: anonymous, token, waiting, role, origin.",
+            ["reason"],
+            registry=registry,
+        )
         self._acceptance_missing = Counter(
             "draftgauge_acceptance_missing",
             "Pages served without acceptance, since history could not be read in time.",
@@ -137,6 +143,10 @@ class Metrics:
     def read_refused(self) -> None:
         """An API request was refused since too many were waiting."""
         self._reads_refused.inc()
+
+    def access_refused(self, reason: str) -> None:
+        """A request was refused for who sent it (``app.access.gate.AccessObserver``)."""
+        self._access_refused.labels(reason).inc()
 
     def acceptance_missing(self) -> None:
         """A page has to be served without acceptance."""

@@ -17,6 +17,7 @@ import uvicorn
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from fastapi import FastAPI
 
+from app.access.callers import Callers
 from app.api.application import create_app
 from app.api.readiness import Readiness
 from app.assembly import Assembly, assembled
@@ -76,6 +77,7 @@ class Runtime:
             metrics=self.metrics,
             readiness=self.readiness,
             executor=parts.readers,
+            callers=Callers(self._config.access, self._config.listen.host, self._clock),
             host_names=self._config.host_names,
         )
 
@@ -157,7 +159,13 @@ class _Server(uvicorn.Server):
 
 def _uvicorn_config(app: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=SLOWEST_ANSWER_SECONDS
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # Which proxies are believed is in the configuration; uvicorn would believe any on this machine.
+        proxy_headers=False,
+        timeout_graceful_shutdown=SLOWEST_ANSWER_SECONDS,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from hashlib import sha256
 from html import escape
+from math import ceil
 from urllib.parse import parse_qs, quote
 
 import structlog
@@ -80,8 +81,8 @@ def install(app: FastAPI, callers: Callers) -> None:
 def way_in(scope: Scope) -> Response:
     """What a page is that nobody is logged in for: it leads to /login by itself, and back.
 
-    A redirect would not do. After a link in a message the browser leaves out our cookie (SameSite=Strict) throughout the
-    redirects, and whoever is logged in would be asked again; what this page leads to, it asks for with the cookie.
+    A redirect would not do. After a link in a message the browser leaves out our cookie (SameSite=Strict) all along the
+    redirects, and whoever is logged in would be asked again; where this page leads, the cookie comes along.
     """
     query = scope["query_string"].decode("ascii", "replace")
     target = escape(f"/login?next={quote(scope['path'] + (f'?{query}' if query else ''))}")
@@ -95,8 +96,9 @@ def way_in(scope: Scope) -> Response:
 def _refused(after: str, wait_seconds: float) -> Response:
     if not wait_seconds:
         return _form(after, "This token is not known here.", 401)
-    response = _form(after, f"Too many wrong tokens. Wait {wait_seconds:.0f} seconds.", 429)
-    response.headers["retry-after"] = f"{wait_seconds:.0f}"
+    seconds = ceil(wait_seconds)
+    response = _form(after, f"Too many wrong tokens. Wait {seconds} seconds.", 429)
+    response.headers["retry-after"] = str(seconds)
     return response
 
 

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from acceptance.query import AcceptanceQuery
 from acceptance.series import DIMENSIONS
+from app.access.roles import ANYBODY, Role, requiring
 from app.api import answers, parameters, schemas
 from app.api.pool import ReadPool
 from app.api.problems import Problem
@@ -30,13 +31,14 @@ Endpoint = Callable[..., Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path that answers GET. ``parameters`` None takes any, and ignores them."""
+    """A path that answers GET to callers with ``role``. ``parameters`` None takes any, and ignores them."""
 
     path: str
     endpoint: Endpoint
     summary: str
     answer: type[BaseModel] | None = None
     parameters: tuple[str, ...] | None = ()
+    role: Role | None = "viewer"
 
 
 class Api:
@@ -75,8 +77,8 @@ class Api:
                 schemas.DeliveriesAnswer,
                 ("limit", "alert"),
             ),
-            Route("/healthz", self.healthz, "Whether the service runs", schemas.Health, None),
-            Route("/readyz", self.readyz, "Whether the service is ready", schemas.Health, None),
+            Route("/healthz", self.healthz, "Whether the service runs", schemas.Health, None, ANYBODY),
+            Route("/readyz", self.readyz, "Whether the service is ready", schemas.Health, None, ANYBODY),
             Route("/metrics", self.metrics, "Own metrics and acceptance now, for Prometheus", None, None),
         )
 
@@ -156,14 +158,15 @@ def install(app: FastAPI, api: Api) -> None:
     """Add the routes."""
     problem = {"model": schemas.ProblemAnswer, "description": "a problem (RFC 9457)"}
     for route in api.routes():
-        app.add_api_route(
-            route.path,
-            route.endpoint,
-            methods=["GET"],
-            summary=route.summary,
-            response_model=route.answer,
-            response_class=PlainTextResponse if route.answer is None else JSONResponse,
-            responses={"4XX": problem, "5XX": problem},
-            dependencies=[] if route.parameters is None else [Depends(parameters.only(route.parameters))],
-            openapi_extra={"parameters": parameters.openapi(route.parameters or ())},
-        )
+        with requiring(app, route.role):
+            app.add_api_route(
+                route.path,
+                route.endpoint,
+                methods=["GET"],
+                summary=route.summary,
+                response_model=route.answer,
+                response_class=PlainTextResponse if route.answer is None else JSONResponse,
+                responses={"4XX": problem, "5XX": problem},
+                dependencies=[] if route.parameters is None else [Depends(parameters.only(route.parameters))],
+                openapi_extra={"parameters": parameters.openapi(route.parameters or ())},
+            )

@@ -15,6 +15,8 @@ from acceptance.health import Health
 from acceptance.hits import Hit
 from acceptance.series import Series
 from acceptance.window import Source, Window, window_id
+from app.access.callers import Callers
+from app.access.settings import Access
 from app.api.application import create_app
 from app.api.readiness import Readiness
 from app.metrics import Metrics
@@ -182,8 +184,23 @@ def executor() -> Iterator[ThreadPoolExecutor]:
 
 
 @pytest.fixture
-def app(reads: Reads, metrics: Metrics, readiness: Readiness, executor: ThreadPoolExecutor) -> FastAPI:
-    return create_app(reads, metrics=metrics, readiness=readiness, executor=executor, host_names=["draftgauge.example"])
+def callers() -> Callers:
+    """As the service comes: on loopback, without tokens."""
+    return Callers(Access(), "127.0.0.1", lambda: NOW)
+
+
+@pytest.fixture
+def app(
+    reads: Reads, metrics: Metrics, readiness: Readiness, executor: ThreadPoolExecutor, callers: Callers
+) -> FastAPI:
+    return create_app(
+        reads,
+        metrics=metrics,
+        readiness=readiness,
+        executor=executor,
+        callers=callers,
+        host_names=["draftgauge.example"],
+    )
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.access.callers import Callers
 from app.api import pool
 from app.api.application import create_app
 from app.api.readiness import Readiness
@@ -61,7 +62,7 @@ async def test_a_bug_is_a_problem_without_a_traceback(
 
 
 async def test_reads_do_not_block_the_loop_and_are_limited(
-    reads: Reads, metrics: Metrics, readiness: Readiness, monkeypatch: pytest.MonkeyPatch
+    reads: Reads, metrics: Metrics, readiness: Readiness, callers: Callers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "MOST_WAITING", 2)
     release, under_way = threading.Event(), threading.Semaphore(0)
@@ -73,7 +74,7 @@ async def test_reads_do_not_block_the_loop_and_are_limited(
 
     monkeypatch.setattr(reads, "alerts", slow)
     with ThreadPoolExecutor(1) as executor:
-        app = create_app(reads, metrics=metrics, readiness=readiness, executor=executor)
+        app = create_app(reads, metrics=metrics, readiness=readiness, executor=executor, callers=callers)
         async with _client(app) as client:
             waiting = [asyncio.create_task(client.get("/api/alerts")) for _ in range(2)]
             await asyncio.to_thread(under_way.acquire)

@@ -7,6 +7,7 @@ import pytest
 from fastapi import FastAPI, WebSocket
 from starlette.responses import HTMLResponse
 
+from app.access.roles import requiring
 from app.api.guard import LONGEST_QUERY_BYTES, SECURITY_HEADERS, host_name
 
 
@@ -56,7 +57,8 @@ async def test_every_answer_is_guarded(client: httpx.AsyncClient, path: str) -> 
 
 
 async def test_a_page_may_state_its_own_policy(app: FastAPI, client: httpx.AsyncClient) -> None:
-    app.add_route("/page", lambda _: HTMLResponse("", headers={"content-security-policy": "default-src 'self'"}))
+    with requiring(app, "viewer"):
+        app.add_route("/page", lambda _: HTMLResponse("", headers={"content-security-policy": "default-src 'self'"}))
     headers = (await client.get("/page")).headers
     assert headers["content-security-policy"] == "default-src 'self'"
     assert headers["x-frame-options"] == "DENY"
@@ -76,10 +78,12 @@ async def test_a_query_without_end_is_refused(client: httpx.AsyncClient) -> None
 
 @pytest.mark.parametrize(("host", "first"), [("evil.example", "websocket.close"), ("127.0.0.1", "websocket.accept")])
 async def test_websockets_are_guarded_too(app: FastAPI, host: str, first: str) -> None:
-    @app.websocket("/ws")
-    async def _(socket: WebSocket) -> None:
+    async def talk(socket: WebSocket) -> None:
         await socket.accept()
         await socket.close()
+
+    with requiring(app, "viewer"):
+        app.add_api_websocket_route("/ws", talk)
 
     sent: list[dict[str, Any]] = []
 
