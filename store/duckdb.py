@@ -7,8 +7,9 @@ a connection with a result half fetched refuses the next query.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from threading import Lock
@@ -21,6 +22,7 @@ import pyarrow as pa
 from acceptance.health import Health
 from acceptance.query import AcceptanceQuery, Sum
 from acceptance.series import DIMENSIONS, Dimension, Series
+from acceptance.window import Window
 from store import codec, statements
 from store.errors import StoreUnusable
 from store.failpoints import failpoint
@@ -40,7 +42,8 @@ class DuckHistory:
     def __init__(self, path: str | Path, *, memory_limit: str = "512MB", period_seconds: int = PERIOD_SECONDS) -> None:
         """Open or create the file; raises ``StoreUnusable``. A file keeps the ``period_seconds`` it began with."""
         self._writer = Lock()
-        self._connection = _open(str(path), memory_limit, period_seconds)
+        self._open = partial(_open, str(path), memory_limit, period_seconds)
+        self._connection = self._open()
         self._period_seconds, self._periods, self._series = _contents(self._connection)
 
     def append(self, batch: Batch) -> int:
@@ -51,26 +54,39 @@ class DuckHistory:
         windows_in = self._by_period(windows.values(), lambda window: window.end)
         looks_in = self._by_period(looks.values(), lambda look: look.at)
         with self._writer:
-            periods = self._periods | set(windows_in) | set(looks_in)
-            unnumbered = dict.fromkeys(
-                window.series for window in windows.values() if window.series not in self._series
+            try:
+                return self._append(windows_in, looks_in, batch.cursors)
+            except (duckdb.FatalException, duckdb.ConnectionException):
+                self._reopen()
+                raise
+
+    def _append(
+        self, windows_in: Mapping[int, list[Window]], looks_in: Mapping[int, list[Health]], cursors: Sequence[Cursor]
+    ) -> int:
+        """Rows by period, which are not in the batch twice; the number of windows that were new."""
+        periods = self._periods | set(windows_in) | set(looks_in)
+        numbers = self._numbers(window.series for rows in windows_in.values() for window in rows)
+        series = self._series | numbers
+        with self._transaction() as cursor:
+            _create_periods(cursor, periods, new=periods - self._periods)
+            _insert(cursor, statements.ADD_SERIES, codec.series_table(numbers))
+            added = sum(
+                _insert(cursor, statements.ADD_WINDOWS.format(period=period), codec.windows_table(rows, series))
+                for period, rows in windows_in.items()
             )
-            numbers = dict(zip(unnumbered, range(max(self._series.values(), default=0) + 1, 2**31), strict=False))
-            series = self._series | numbers
-            with self._transaction() as cursor:
-                _create_periods(cursor, periods, new=periods - self._periods)
-                _insert(cursor, statements.ADD_SERIES, codec.series_table(numbers))
-                added = sum(
-                    _insert(cursor, statements.ADD_WINDOWS.format(period=period), codec.windows_table(rows, series))
-                    for period, rows in windows_in.items()
-                )
-                for period, rows in looks_in.items():
-                    _insert(cursor, statements.ADD_HEALTH.format(period=period), codec.health_table(rows))
-                _insert(cursor, statements.PUT_CURSORS, codec.cursors_table(batch.cursors))
-                failpoint("history.before_commit")
-            failpoint("history.after_commit")
-            self._periods, self._series = periods, series
+            for period, rows in looks_in.items():
+                _insert(cursor, statements.ADD_HEALTH.format(period=period), codec.health_table(rows))
+            _insert(cursor, statements.PUT_CURSORS, codec.cursors_table(cursors))
+            failpoint("history.before_commit")
+        failpoint("history.after_commit")
+        self._periods, self._series = periods, series
         return added
+
+    def _reopen(self) -> None:
+        """After an error that leaves DuckDB's instance of no use: say, no room for a checkpoint. The file is sound."""
+        self._connection.close()
+        self._connection = self._open()
+        _, self._periods, self._series = _contents(self._connection)
 
     def query(self, query: AcceptanceQuery) -> list[Sum]:
         """As ``History.query``."""
