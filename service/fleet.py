@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from threading import Lock
 
-from alerts.verdicts import Severity
-from service.states import TargetState
+from acceptance.baselines import categories as plain_categories
+from acceptance.baselines import plain_category
+from acceptance.series import UNLABELLED
+from alerts.findings import Entry
+from alerts.rules import Rulebook
+from alerts.verdicts import Severity, worst
+from service import copy
+from service.beats import Beats, Strips
+from service.catalog import Catalog, TargetStatus
+from service.cells import Cell
+from service.fleet_verdict import Standing, fleet_verdict, kind_of, target_counts
+from service.heartbeat import Stretch, Tick, TickState, heartbeat, present_tick, stretches
+from service.incidents import Incident, Incidents
+from service.kpis import Kpi, kpis
+from service.labels import Label, label
+from service.likeness import normal_step_time
+from service.peers import Peers, began, wants_somebody
+from service.present import Present, presents
+from service.states import RECENT_SECONDS, TargetState
+from store.history import History
+from store.state import AlertRecord, StateStore
 
-TickState = Literal["ok", "notice", "warning", "critical", "pending", "idle", "no-data", "off"]
+__all__ = ["Cell", "FleetReads", "FleetRow", "FleetView", "Incident", "Kpi", "Tick", "TickState"]
 
+SPAN_SECONDS = 4 * 3600.0
+MOST_CATEGORIES = 12
+"""Columns of the table: those with most steps."""
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """acc_len of a target, of all its traffic or of one category.
+SETTLING_TICKS = 2
+"""The newest ticks of a target are not what its present step time is held against."""
 
-    expected   what is normal for its drafter and category (``acceptance.baselines``), None where nobody knows
-    below      share by which it is under what is expected (0.25 is a quarter), None where it cannot be judged
-    trusted    at least 200 steps: fewer get no colour whatever the value
-    """
+LIVE_SECONDS = 60.0
+"""While something was read this lately, the view is live."""
 
-    acc_len: float | None = None
-    lower: float | None = None
-    upper: float | None = None
-    steps: float | None = None
-    requests: float | None = None
-    source: str | None = None
-    expected: float | None = None
-    below: float | None = None
-    trusted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """One span of a heartbeat strip, (start, end] in unix seconds."""
-
-    start: float
-    end: float
-    state: TickState
+ENGINES: Mapping[str, str] = {"sglang": "SGLang", "vllm": "vLLM"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +49,12 @@ class FleetRow:
     """A target.
 
     label       the state in words as the table shows it ("Dead drafter", "Idle 12 min", "OK")
-    severity    of its gravest active alert, None where there is none
+    severity    of the alert that the label is about, None where there is none
     pending     that alert is still pending
     about       engine, model parallelism and the like ("SGLang · TP8")
-    step_time_seconds, step_time_ratio   now, and against its own normal where that is known
-    engine, model   as facts name them ("sglang", "Kimi-K3"), None where unknown: the table can be grouped by them
+    acc_len     of all traffic in the last 15 minutes, ``categories`` by category, "" being unlabelled
+    step_time_seconds, step_time_ratio   now, and against its own normal at like load where that is known
+    heartbeat   oldest first, as many as there are in every row
     """
 
     target: str
@@ -66,47 +70,21 @@ class FleetRow:
     step_time_ratio: float | None = None
     output_tokens_per_second: float | None = None
     heartbeat: tuple[Tick, ...] = ()
-    engine: str | None = None
     model: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Incident:
-    """Something that wants somebody: an alert that fires.
-
-    figures   label -> value, as text ("acc_len" -> "4.22 → 1.02")
-    remedy    the first thing to do, "" where none is known; ``flag``: the part of it to copy, where it is one
-    told      names of the channels that were told
-    """
-
-    key: str
-    finding: str
-    severity: Severity
-    target: str
-    title: str
-    since: float
-    why: str
-    cause: str
-    figures: tuple[tuple[str, str], ...] = ()
-    remedy: str = ""
-    flag: str | None = None
-    told: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Kpi:
-    """A figure of the whole fleet; ``trend`` is its recent past, oldest first, None where there is no data."""
-
-    label: str
-    value: str
-    unit: str = ""
-    note: str = ""
-    trend: tuple[float | None, ...] = ()
+    drafter: str | None = None
+    engine: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """What the fleet page shows at ``at``. ``alarm`` is the second sentence of the verdict, "" where all is well."""
+    """What the fleet page shows at ``at``.
+
+    alarm        the second sentence of the verdict, "" where all is well
+    alarm_severity   of what it is about; None where it only says that something may come, or where there is none
+    categories   columns of the table, each with what is expected of it where that is the same for all targets
+    rows         worst first
+    firing       alerts that want somebody
+    """
 
     at: float
     verdict: str
@@ -118,3 +96,197 @@ class FleetView:
     rows: tuple[FleetRow, ...]
     firing: int
     tick_seconds: float
+    alarm_severity: Severity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A target with what is said of it."""
+
+    present: Present
+    label: Label
+    row: FleetRow
+    standing: Standing
+
+
+class FleetReads:
+    """Reads the fleet for its page. Blocks; any thread may ask, one at a time is answered.
+
+    ``rulebook`` gives the rules as they are configured now.
+    """
+
+    def __init__(self, history: History, state: StateStore, catalog: Catalog, rulebook: Callable[[], Rulebook]) -> None:
+        self._history = history
+        self._state = state
+        self._catalog = catalog
+        self._rulebook = rulebook
+        self._beats = Beats(history)
+        self._incidents = Incidents(history, state)
+        self._lock = Lock()
+
+    def view(self, now: float, span_seconds: float = SPAN_SECONDS) -> FleetView:
+        """The fleet at ``now``, with heartbeats over the last ``span_seconds``."""
+        with self._lock:
+            return self._view(now, span_seconds)
+
+    def _view(self, now: float, span_seconds: float) -> FleetView:
+        statuses, entries = self._catalog.statuses(), self._rulebook().entries
+        interval = max((status.target.scrape_interval_seconds for status in statuses), default=0.0)
+        strips = self._beats.read(now, span_seconds, interval)
+        alerts = self._state.alerts(resolved_since=strips.starts[0])
+        targets = presents(self._history, statuses, alerts, now)
+        peers = Peers(targets)
+        incidents = self._incidents.of(targets, peers, entries, now)
+        shown = _shown(targets, peers, strips, alerts, incidents, entries, now)
+        severities: list[Severity] = [incident.severity for incident in incidents]
+        verdict, alarm = fleet_verdict([item.standing for item in shown])
+        return FleetView(
+            at=now,
+            verdict=verdict,
+            alarm=alarm,
+            status=_status(shown, now),
+            incidents=incidents,
+            kpis=kpis([item.present for item in shown if item.standing.kind == "serving"], strips),
+            categories=columns(targets),
+            rows=tuple(item.row for item in shown),
+            firing=len(incidents),
+            tick_seconds=strips.step,
+            alarm_severity=worst(*severities),
+        )
+
+
+def _shown(
+    targets: Sequence[Present],
+    peers: Peers,
+    strips: Strips,
+    alerts: Iterable[AlertRecord],
+    incidents: Iterable[Incident],
+    entries: Mapping[str, Entry],
+    now: float,
+) -> list[_Shown]:
+    """Targets, worst first."""
+    episodes: dict[str, list[Stretch]] = defaultdict(list)
+    for alert in alerts:
+        episodes[alert.target] += stretches(alert, now)
+    losses: dict[str, list[float | None]] = defaultdict(list)
+    for incident in incidents:
+        losses[incident.target].append(incident.lost_tokens_per_second)
+    shown: list[_Shown] = []
+    for present in targets:
+        name = present.name
+        said = label(present.state, present.alerts, entries, _last_step(present, strips), now)
+        tick = present_tick(present.state, said)
+        ticks = heartbeat(strips.starts, strips.step, strips.of(name), episodes[name], tick, now)
+        row = _row(present, said, ticks, _step_time_ratio(present, strips, peers, now))
+        shown.append(_Shown(present, said, row, _standing(present, said, losses[name])))
+    return sorted(shown, key=_worst_first)
+
+
+def columns(targets: Sequence[Present]) -> tuple[tuple[str, float | None], ...]:
+    """The categories that requests name, known ones first, in an order that does not change with the traffic."""
+    steps: Counter[str] = Counter()
+    expected: dict[str, set[float | None]] = {}
+    for present in targets:
+        for name, answer in present.categories.items():
+            if name is not None and name != UNLABELLED and answer.counts.steps:
+                steps[name] += round(answer.counts.steps)
+                expected.setdefault(name, set()).add(present.normal.get(name))
+    order = {name: place for place, name in enumerate(plain_categories())}
+    names = sorted(
+        (name for name, _ in steps.most_common(MOST_CATEGORIES)),
+        key=lambda name: (order.get(plain_category(name), len(order)), name),
+    )
+    return tuple((name, next(iter(expected[name])) if len(expected[name]) == 1 else None) for name in names)
+
+
+def about(status: TargetStatus) -> str:
+    """``SGLang · TP8 DP2``; "" where nothing of it is known."""
+    engine = status.fact("engine")
+    sizes = [
+        f"{short}{size}"
+        for short, name in (("TP", "tensor_parallel"), ("DP", "data_parallel"), ("CP", "context_parallel"))
+        if isinstance(size := status.fact(name), int) and size > 1
+    ]
+    parts = [ENGINES.get(str(engine), str(engine)) if engine is not None else "", " ".join(sizes)]
+    return " · ".join(part for part in parts if part)
+
+
+def _row(present: Present, said: Label, ticks: tuple[Tick, ...], step_time_ratio: float | None) -> FleetRow:
+    status = present.status
+    return FleetRow(
+        target=present.name,
+        group=status.target.group,
+        state=present.state,
+        label=said.text,
+        severity=said.severity,
+        pending=said.pending,
+        about=about(status),
+        acc_len=present.acc_len,
+        categories=present.cells(),
+        step_time_seconds=present.beat.step_time_seconds,
+        step_time_ratio=step_time_ratio,
+        output_tokens_per_second=present.beat.tokens_per_second,
+        heartbeat=ticks,
+        model=_text(status, "model"),
+        drafter=_text(status, "drafter"),
+        engine=_text(status, "engine"),
+    )
+
+
+def _standing(present: Present, said: Label, losses: Sequence[float | None]) -> Standing:
+    """A target with several faults loses what the dearest of them costs: they are seen in the same output."""
+    steps = present.counts.steps or 0.0
+    known = [lost for lost in losses if lost is not None]
+    return Standing(
+        kind=kind_of(present.state, steps, present.beat.running),
+        steps=steps,
+        fires=bool(losses),
+        waits=said.pending,
+        lost=max(known) if known and len(known) == len(losses) else None,
+    )
+
+
+def _worst_first(item: _Shown) -> tuple[int, float, float, str]:
+    """By state, then by cost, then by how far acc_len is below what is expected."""
+    return item.label.rank, -(item.standing.lost or 0.0), -(item.row.acc_len.below or 0.0), item.row.target
+
+
+def _last_step(present: Present, strips: Strips) -> float | None:
+    """When the target last verified, to the tick where that is long ago."""
+    if present.last_step is not None:
+        return present.last_step
+    strip = strips.of(present.name)
+    return max((start + strips.step for start, beat in strip.items() if beat.counts.steps), default=None)
+
+
+def _step_time_ratio(present: Present, strips: Strips, peers: Peers, now: float) -> float | None:
+    if present.beat.step_time_seconds is None:
+        return None
+    settled = now - SETTLING_TICKS * strips.step
+    until = min([settled, *(began(alert) for alert in present.alerts if wants_somebody(alert))])
+    normal = normal_step_time(present.beat, strips.until(present.name, until), peers.of(present))
+    return None if not normal else present.beat.step_time_seconds / normal
+
+
+def _status(shown: Sequence[_Shown], now: float) -> tuple[str, ...]:
+    if not shown:
+        return ()
+    told = [at for item in shown if (at := item.present.status.told_at) is not None]
+    steps = sum(item.standing.steps for item in shown)
+    return (
+        _live(max(told, default=None), now),
+        target_counts([item.standing for item in shown]),
+        f"{copy.amount(steps)} verify steps in the last {RECENT_SECONDS / 60:.0f} min",
+    )
+
+
+def _live(told_at: float | None, now: float) -> str:
+    if told_at is None:
+        return "nothing was read yet"
+    ago = copy.age(now - told_at)
+    return f"live, {ago} ago" if now - told_at <= LIVE_SECONDS else f"nothing was read for {ago}"
+
+
+def _text(status: TargetStatus, name: str) -> str | None:
+    value = status.fact(name)
+    return None if value is None else str(value)

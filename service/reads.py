@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from acceptance.counts import total
 from acceptance.facts import Unseen, unseen
 from acceptance.hits import Hit
 from acceptance.query import AcceptanceQuery, BadQuery, Sum
@@ -16,6 +15,7 @@ from acceptance.sources import Answer, choose
 from acceptance.statistics import bounds
 from acceptance.window import Source
 from service.catalog import Catalog, TargetStatus
+from service.present import by_target
 from service.states import RECENT_SECONDS, Recent, TargetState, fresh_seconds, state_of
 from store.history import History
 from store.state import AlertRecord, Delivery, StateStore
@@ -220,7 +220,7 @@ def _view(status: TargetStatus, sums: Sequence[Sum], alerts: Sequence[AlertRecor
     name = status.target.name
     own = [item for item in sums if item.target == name]
     query = replace(_recent_query(now), by=("target",))
-    row = next(iter(_with_gaps(choose(_by_target(own), query), query, 1)), None)
+    row = next(iter(_with_gaps(choose(by_target(own), query), query, 1)), None)
     row = row or AcceptanceRow({"target": name}, query.start, query.end)
     recent = Recent(row.steps, row.last) if row.steps and row.last is not None else None
     of_target = tuple(alert for alert in alerts if alert.target == name)
@@ -235,20 +235,3 @@ def _view(status: TargetStatus, sums: Sequence[Sum], alerts: Sequence[AlertRecor
         ),
         alerts=of_target,
     )
-
-
-def _by_target(sums: Iterable[Sum]) -> Iterable[Sum]:
-    """Sums by target and category, added up to sums by target."""
-    groups: dict[tuple[str, Source], list[Sum]] = defaultdict(list)
-    for item in sums:
-        groups[item.target, item.source].append(item)
-    for (target, _), items in groups.items():
-        yield replace(
-            items[0],
-            key=(target,),
-            counts=total(item.counts for item in items),
-            windows=sum(item.windows for item in items),
-            exact=all(item.exact for item in items),
-            first=min(item.first for item in items),
-            last=max(item.last for item in items),
-        )
