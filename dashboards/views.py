@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 from acceptance.query import AcceptanceQuery
+from dashboards.pulse import Pulse
 from service.fleet import FleetView
 from service.trends import TrendsView
 
@@ -33,7 +34,8 @@ class TrendsReads(Protocol):
 class Views:
     """Views for pages, on the loop. ``in_thread`` runs a blocking read; ``clock`` gives unix seconds.
 
-    Equal questions asked within ``FRESH_SECONDS`` get one answer, also while it is still being computed.
+    Equal questions asked within ``FRESH_SECONDS`` get one answer, also while it is still being computed, unless
+    ``pulse`` told of something new in between. Whoever commits or evaluates lets it beat.
     """
 
     def __init__(self, fleet: FleetReads, trends: TrendsReads, in_thread: InThread, clock: Callable[[], float]) -> None:
@@ -42,15 +44,17 @@ class Views:
         self._in_thread = in_thread
         self._kept: dict[object, tuple[float, asyncio.Future[Any]]] = {}
         self.clock = clock
+        self.pulse = Pulse()
 
     async def fleet(self, span_seconds: float) -> FleetView:
         """The fleet now, with heartbeats over the last ``span_seconds``."""
-        return await self._shared(("fleet", span_seconds), lambda: self._fleet.view(self.clock(), span_seconds))
+        key = ("fleet", span_seconds, self.pulse.mark)
+        return await self._shared(key, lambda: self._fleet.view(self.clock(), span_seconds))
 
     async def trends(self, query: AcceptanceQuery) -> TrendsView:
         """Acceptance over the range of ``query``."""
         where = tuple(sorted(query.where.items()))
-        key = ("trends", round(query.start), round(query.end), query.by, where)
+        key = ("trends", round(query.start), round(query.end), query.by, where, self.pulse.mark)
         return await self._shared(key, lambda: self._trends.view(query, self.clock()))
 
     async def _shared(self, key: object, read: Callable[[], Result]) -> Result:
