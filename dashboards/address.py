@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Literal
 from urllib.parse import parse_qs, urlencode
 
@@ -15,7 +16,22 @@ THEMES: tuple[Theme, ...] = ("system", "light", "dark")
 REFRESH_SECONDS: tuple[int, ...] = (0, 5, 15, 60)
 """Choices of the refresh interval; 0 is paused."""
 
+MOST_CHARACTERS = 200
+
 DEFAULT_FROM, DEFAULT_TO, DEFAULT_REFRESH = "now-4h", "now", 5
+
+DEFAULTS: Mapping[str, str] = MappingProxyType(
+    {
+        "from": DEFAULT_FROM,
+        "to": DEFAULT_TO,
+        "by": "category",
+        "sort": "",
+        "find": "",
+        "refresh": f"{DEFAULT_REFRESH}s",
+        "theme": "system",
+    }
+)
+"""What an address means that says nothing: such parameters are left out of it, here and in assets/shell.js."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +39,9 @@ class Address:
     """What the query string of a page says. ``start`` and ``end`` are as typed: ``now-4h``, ISO 8601 or unix seconds.
 
     where    dimension -> values, the filters
+    states   the states that the fleet table shows, () for all
+    find     text that the names of the targets shown have in common
+    sort     how the fleet table is sorted: "" for worst first
     opened   the target whose details are open, None where none is
     """
 
@@ -34,6 +53,8 @@ class Address:
     refresh: int = DEFAULT_REFRESH
     theme: Theme = "system"
     opened: str | None = None
+    states: tuple[str, ...] = ()
+    find: str = ""
 
     @staticmethod
     def parse(search: str | None) -> Address:
@@ -50,27 +71,28 @@ class Address:
             end=_time(one("to", None, DEFAULT_TO), DEFAULT_TO),
             by=_dimension(one("by", DIMENSIONS, "category")),
             where={name: tuple(given[name]) for name in DIMENSIONS if name in given},
-            sort=one("sort", None, "")[:40],
+            sort=one("sort", None, "")[:MOST_CHARACTERS],
             refresh=int(refresh.removesuffix("s")),
             theme=_theme(one("theme", THEMES, "system")),
             opened=given["open"][-1] if "open" in given else None,
+            states=tuple(given.get("state", ())),
+            find=one("find", None, "")[:MOST_CHARACTERS],
         )
 
     def search(self) -> str:
         """The query string, without what is as it would be anyway; "" where that is all."""
-        parameters = [
-            (name, value)
-            for name, value, default in (
-                ("from", self.start, DEFAULT_FROM),
-                ("to", self.end, DEFAULT_TO),
-                ("by", self.by, "category"),
-                ("sort", self.sort, ""),
-                ("refresh", f"{self.refresh}s", f"{DEFAULT_REFRESH}s"),
-                ("theme", self.theme, "system"),
-            )
-            if value != default
-        ]
+        said = {
+            "from": self.start,
+            "to": self.end,
+            "by": self.by,
+            "sort": self.sort,
+            "find": self.find,
+            "refresh": f"{self.refresh}s",
+            "theme": self.theme,
+        }
+        parameters = [(name, value) for name, value in said.items() if value != DEFAULTS[name]]
         parameters += [(name, value) for name, values in self.where.items() for value in values]
+        parameters += [("state", state) for state in self.states]
         if self.opened is not None:
             parameters.append(("open", self.opened))
         return f"?{urlencode(parameters)}" if parameters else ""
@@ -88,6 +110,11 @@ class Address:
         if start >= end:
             start, end = parse_time("from", DEFAULT_FROM, now), now
         return AcceptanceQuery(start=start, end=end, by=(self.by,), where=self.where)
+
+    def span_seconds(self, now: float) -> float:
+        """How much time this view shows."""
+        query = self.query(now)
+        return float(round(query.end - query.start))
 
 
 def _time(text: str, default: str) -> str:

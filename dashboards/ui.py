@@ -21,8 +21,10 @@ INDEX = """<!DOCTYPE html>
   <head>
     {%metas%}
     <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta name="color-scheme" content="light dark">
     <title>{%title%}</title>
-    {%favicon%}
+    <link id="favicon" rel="icon" type="image/svg+xml" href="/assets/favicon.svg">
+    <script src="/assets/theme.js"></script>
     {%css%}
   </head>
   <body>
@@ -52,9 +54,15 @@ def install(server: FastAPI, views: Views, *, demo: bool = False) -> Dash:
         update_title=cast("Any", None),
         index_string=INDEX,
         assets_folder=str(Path(__file__).parent / "assets"),
+        # It is in the head, before anything is painted.
+        assets_ignore=r"theme\.js",
         suppress_callback_exceptions=True,
         websocket_callbacks=False,
+        # A page on a second screen is looked at, and never clicked.
+        websocket_inactivity_timeout=0,
     )
+    # Whoever added a middleware before means it to come first: a guard lets nothing through to Dash.
+    server.user_middleware.append(server.user_middleware.pop(0))
     # Dash would answer every unknown path with its page, those of the API too.
     cast("Any", app.backend)._setup_catchall = lambda: None  # noqa: SLF001
     app.layout = lambda: shell(PAGES, demo=demo)
