@@ -17,6 +17,9 @@ from service.catalog import LOG_PREFIX
 from store.history import History, Looked, Timed
 
 TICKS = 48
+FRESH_SECONDS = 30.0
+"""Ticks that are not settled are read anew so often; what is so now comes from elsewhere."""
+
 SPANS_KEPT = 4
 """So many ranges may be looked at in turn without reading their past again."""
 
@@ -91,7 +94,9 @@ class Beats:
     def _buckets(self, step: float) -> Buckets[_Placed]:
         buckets = self._kept.pop(step, None)
         if buckets is None:
-            buckets = Buckets(step, lambda start, end: self._read(start, end, step), lambda item: item.start)
+            buckets = Buckets(
+                step, lambda start, end: self._read(start, end, step), lambda item: item.start, FRESH_SECONDS
+            )
             if len(self._kept) >= SPANS_KEPT:
                 self._kept.popitem(last=False)
         self._kept[step] = buckets

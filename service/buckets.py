@@ -11,8 +11,8 @@ Item = TypeVar("Item")
 SETTLED_SECONDS = 90.0
 """Windows are committed within seconds of their end. What comes later is seen when its bucket is read again."""
 
-READ_AGAIN_SHARE = 60
-"""At every call so small a part of the settled past is read again, in turn: a log that was caught up with is in it."""
+READ_AGAIN_SECONDS, READ_AGAIN_SHARE = 30.0, 12
+"""So often such a part of the settled past is read again, in turn: a log that was caught up with is in it."""
 
 NICE_SECONDS = (5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 10800.0, 21600.0)
 DAY_SECONDS = 86400.0
@@ -35,18 +35,25 @@ def bucket_starts(start: float, end: float, step: float) -> list[float]:
 class Buckets(Generic[Item]):
     """What ``read(start, end)`` tells of the buckets in (start, end], kept once it is settled.
 
-    ``bucket`` gives the start of the bucket of an item. Not for several threads at once.
+    ``bucket`` gives the start of the bucket of an item. What is not settled is read again when it is older than
+    ``fresh_seconds``. Not for several threads at once.
     """
 
     def __init__(
-        self, step: float, read: Callable[[float, float], Iterable[Item]], bucket: Callable[[Item], float]
+        self,
+        step: float,
+        read: Callable[[float, float], Iterable[Item]],
+        bucket: Callable[[Item], float],
+        fresh_seconds: float = 0.0,
     ) -> None:
         self._step = step
         self._read = read
         self._bucket = bucket
+        self._fresh_seconds = fresh_seconds
         self._kept: dict[int, list[Item]] = {}
         self._read_at: dict[int, float] = {}
         self._turn = 0
+        self._turned_at = 0.0
 
     def between(self, starts: Sequence[float], now: float) -> Mapping[float, Sequence[Item]]:
         """Items by the start of their bucket, for adjacent buckets, oldest first; those after ``now`` are empty."""
@@ -54,12 +61,17 @@ class Buckets(Generic[Item]):
         for gone in self._kept.keys() - set(numbers):
             del self._kept[gone]
             del self._read_at[gone]
-        self._take([number for number in numbers if not self._settled(number)], now)
-        self._take(self._again(numbers, now), now)
+        self._take([number for number in numbers if not self._settled(number) and not self._fresh(number, now)], now)
+        if now - self._turned_at >= READ_AGAIN_SECONDS:
+            self._turned_at = now
+            self._take(self._again(numbers, now), now)
         return {start: self._kept[number] for start, number in zip(starts, numbers, strict=True)}
 
     def _settled(self, number: int) -> bool:
         return self._read_at.get(number, 0.0) >= (number + 1) * self._step + SETTLED_SECONDS
+
+    def _fresh(self, number: int, now: float) -> bool:
+        return number in self._read_at and 0 <= now - self._read_at[number] < self._fresh_seconds
 
     def _take(self, numbers: Sequence[int], now: float) -> None:
         """Read these, and what lies between them."""

@@ -35,6 +35,9 @@ MOST_TOLD = 12
 LOAD_SECONDS = 30.0
 """Load before a fault is told in pieces of so long, to find those that were like the load now."""
 
+ACC_LEN = "acc_len"
+"""What most findings measure."""
+
 NORMAL_BELOW = 0.12
 """An acc_len less than this under its usual value is normal: the first step of the heat scale."""
 
@@ -116,7 +119,7 @@ class Incidents:
         firing = [(present, alert) for present in presents for alert in present.alerts if wants_somebody(alert)]
         kept = {(alert.key, alert.episode) for _, alert in firing}
         self._before = {place: told for place, told in self._before.items() if place in kept}
-        since = self._since({present.name: present for present, _ in firing}, now)
+        since = self._since([present.name for present, alert in firing if not _of_acc_len(alert, entries)], now)
         found = [
             self._incident(alert, entries.get(alert.finding), self._around(present, alert, peers, since))
             for present, alert in firing
@@ -126,12 +129,12 @@ class Incidents:
             replace(item, told=self._told(item)) if number < MOST_TOLD else item for number, item in enumerate(found)
         )
 
-    def _since(self, presents: Mapping[str, Present], now: float) -> Mapping[str, Sequence[tuple[float, Counts]]]:
+    def _since(self, names: Sequence[str], now: float) -> Mapping[str, Sequence[tuple[float, Counts]]]:
         """Target -> minutes of the last ``NOW_SECONDS`` with their counts: those after the fault are of now."""
-        if not presents:
+        if not names:
             return {}
-        query = AcceptanceQuery(now - NOW_SECONDS, now, 60.0, ("target",), {"target": tuple(presents)})
-        minutes: dict[str, list[tuple[float, Counts]]] = {name: [] for name in presents}
+        query = AcceptanceQuery(now - NOW_SECONDS, now, 60.0, ("target",), {"target": tuple(dict.fromkeys(names))})
+        minutes: dict[str, list[tuple[float, Counts]]] = {name: [] for name in names}
         for answer in choose(self.history.query(query), query):
             minutes[answer.key[0] or ""].append((answer.bucket, answer.counts))
         return minutes
@@ -147,7 +150,7 @@ class Incidents:
         before = self._before_of(alert, start)
         return _Around(
             before=before.counts,
-            now=total(counts for bucket, counts in since[present.name] if bucket + ONSET_SECONDS / 2 >= start),
+            now=total(counts for bucket, counts in since.get(present.name, ()) if bucket + ONSET_SECONDS / 2 >= start),
             beat=present.beat,
             step_time=normal_step_time(present.beat, before.beats, peers.of(present)),
             lost=lost_tokens_per_second(present.beat, before.beats, peers.of(present)),
@@ -208,6 +211,11 @@ class Incidents:
         )
 
 
+def _of_acc_len(alert: AlertRecord, entries: Mapping[str, Entry]) -> bool:
+    """Whether the figure that an alert tells is the acc_len since its fault."""
+    return alert.finding in entries and entries[alert.finding].measure == ACC_LEN
+
+
 def _expected(alert: AlertRecord, present: Present) -> float | None:
     """What is expected of the traffic an alert is about. A rank has a mix of its own."""
     series: Mapping[str, str] = alert.detail.get("series", {})
@@ -219,7 +227,7 @@ def _expected(alert: AlertRecord, present: Present) -> float | None:
 def _figures(alert: AlertRecord, entry: Entry | None, around: _Around) -> Iterator[tuple[str, str]]:
     measure = None if entry is None else entry.measure
     value = alert.detail.get("value")
-    if measure == "acc_len" and isinstance(value, int | float):
+    if measure == ACC_LEN and isinstance(value, int | float):
         before = around.before.acc_len if (around.before.steps or 0.0) >= ENOUGH_STEPS else None
         yield "acc_len", copy.length(value) if before is None else f"{copy.length(before)}{copy.ARROW}{value:.2f}"
         if around.expected is not None:
