@@ -51,6 +51,7 @@ class FleetRow:
     label       the state in words as the table shows it ("Dead drafter", "Idle 12 min", "OK")
     severity    of the alert that the label is about, None where there is none
     pending     that alert is still pending
+    recovering  that alert is no longer true, but kept firing for a while
     about       engine, model parallelism and the like ("SGLang · TP8")
     acc_len     of all traffic in the last 15 minutes, ``categories`` by category, "" being unlabelled
     step_time_seconds, step_time_ratio   now, and against its own normal at like load where that is known
@@ -73,6 +74,7 @@ class FleetRow:
     model: str | None = None
     drafter: str | None = None
     engine: str | None = None
+    recovering: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class FleetView:
     categories   columns of the table, each with what is expected of it where that is the same for all targets
     rows         worst first
     firing       alerts that want somebody
+    told_at      when a target last told something, None where none ever did
     """
 
     at: float
@@ -97,6 +100,7 @@ class FleetView:
     firing: int
     tick_seconds: float
     alarm_severity: Severity | None = None
+    told_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +156,7 @@ class FleetReads:
             firing=len(incidents),
             tick_seconds=strips.step,
             alarm_severity=worst(*severities),
+            told_at=_told_at(shown),
         )
 
 
@@ -230,6 +235,7 @@ def _row(present: Present, said: Label, ticks: tuple[Tick, ...], step_time_ratio
         model=_text(status, "model"),
         drafter=_text(status, "drafter"),
         engine=_text(status, "engine"),
+        recovering=said.recovering,
     )
 
 
@@ -271,13 +277,16 @@ def _step_time_ratio(present: Present, strips: Strips, peers: Peers, now: float)
 def _status(shown: Sequence[_Shown], now: float) -> tuple[str, ...]:
     if not shown:
         return ()
-    told = [at for item in shown if (at := item.present.status.told_at) is not None]
     steps = sum(item.standing.steps for item in shown)
     return (
-        _live(max(told, default=None), now),
+        _live(_told_at(shown), now),
         target_counts([item.standing for item in shown]),
         f"{copy.amount(steps)} verify steps in the last {RECENT_SECONDS / 60:.0f} min",
     )
+
+
+def _told_at(shown: Sequence[_Shown]) -> float | None:
+    return max((at for item in shown if (at := item.present.status.told_at) is not None), default=None)
 
 
 def _live(told_at: float | None, now: float) -> str:

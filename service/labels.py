@@ -55,12 +55,16 @@ _RANKS: Mapping[StateName, int] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """``rank`` sorts worst first; ``severity`` is that of the alert whose label it is, None where it is the state's."""
+    """``rank`` sorts worst first; ``severity`` is that of the alert whose label it is, None where it is the state's.
+
+    recovering   that alert is no longer true, but kept firing for a while
+    """
 
     text: str
     severity: Severity | None
     pending: bool
     rank: int
+    recovering: bool = False
 
 
 def label(
@@ -100,9 +104,9 @@ def short_name(finding: str, severity: str, entries: Mapping[str, Entry]) -> str
 
 
 def _firing(alert: AlertRecord, entries: Mapping[str, Entry]) -> Label:
-    severity = severity_of(alert.severity)
-    text = "Recovering" if alert.phase == "recovering" else short_name(alert.finding, alert.severity, entries)
-    return Label(text, severity, False, _SEVERITY_RANKS[severity])
+    severity, recovering = severity_of(alert.severity), alert.phase == "recovering"
+    text = "Recovering" if recovering else short_name(alert.finding, alert.severity, entries)
+    return Label(text, severity, False, _SEVERITY_RANKS[severity], recovering)
 
 
 def _of_state(state: TargetState, last_step: float | None, now: float) -> str:
