@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx
 import pytest
 from fastapi import FastAPI
-from starlette.testclient import TestClient
 
 from alerts.findings import findings
 from alerts.messages import Links
 from app.api import runbook
 
 
-@pytest.fixture(scope="module")
-def page() -> str:
+@pytest.fixture
+async def page() -> str:
     app = FastAPI()
     runbook.install(app)
-    with TestClient(app) as client:
-        answer = client.get("/runbook")
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://gauge.example") as client:
+        answer = await client.get("/runbook")
     assert answer.status_code == 200
     assert "script-src" not in answer.headers["content-security-policy"]
     return answer.text
 
 
 @pytest.mark.parametrize("finding", sorted(findings()))
-def test_the_link_of_a_message_leads_to_the_finding(page: str, finding: str) -> None:
+async def test_the_link_of_a_message_leads_to_the_finding(page: str, finding: str) -> None:
     link = Links("http://gauge.example").to_runbook(finding)
     assert link is not None
     path, _, anchor = link.removeprefix("http://gauge.example").partition("#")
