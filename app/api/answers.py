@@ -135,9 +135,13 @@ def _figures(row: AcceptanceRow) -> dict[str, Any]:
     }
 
 
+_EXACT = 2.0**53
+"""From here on a float is no count any more, and JSON's writer takes no whole number of more than 64 bits."""
+
+
 def _count(value: float | None) -> float | None:
     """Whole where it is: 160, not 160.0."""
-    return int(value) if value is not None and float(value).is_integer() else value
+    return int(value) if value is not None and abs(value) < _EXACT and float(value).is_integer() else value
 
 
 def _csv_line(columns: Sequence[str], row: Mapping[str, Any]) -> str:

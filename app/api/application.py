@@ -31,6 +31,7 @@ def create_app(
     executor: Executor,
     callers: Callers,
     host_names: Iterable[str] = (),
+    demo: bool = False,
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
 ) -> FastAPI:
     """The API, /metrics and the probes on one FastAPI object, to which a UI can be added.
@@ -50,7 +51,7 @@ def create_app(
     )
     require(app, "viewer", app.routes)
     problems.install(app)
-    routes.install(app, routes.Api(reads, metrics, readiness, ReadPool(executor, metrics)))
+    routes.install(app, routes.Api(reads, metrics, readiness, ReadPool(executor, metrics), demo=demo))
     login.install(app, callers)
     with requiring(app, "viewer"):
         reference.install(app)

@@ -44,11 +44,14 @@ class Route:
 class Api:
     """The endpoints and what they answer from."""
 
-    def __init__(self, reads: Reads, metrics: Metrics, readiness: Readiness, pool: ReadPool) -> None:
+    def __init__(
+        self, reads: Reads, metrics: Metrics, readiness: Readiness, pool: ReadPool, *, demo: bool = False
+    ) -> None:
         self._reads = reads
         self._metrics = metrics
         self._readiness = readiness
         self._pool = pool
+        self._demo = demo
 
     def routes(self) -> tuple[Route, ...]:
         """Every route there is."""
@@ -105,7 +108,8 @@ class Api:
 
     async def targets(self, _: Request) -> Response:
         def read() -> Response:
-            return answers.json_response({"targets": [answers.target_document(view) for view in self._reads.targets()]})
+            targets = [answers.target_document(view) for view in self._reads.targets()]
+            return answers.json_response({"demo": self._demo, "targets": targets})
 
         return await self._pool.run(read)
 

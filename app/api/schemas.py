@@ -159,6 +159,7 @@ class TargetDetail(TargetSummary):
 class TargetsAnswer(_Answer):
     """All targets, in the order of their names."""
 
+    demo: bool = Field(description="the targets are emulated engines, no real servers")
     targets: list[TargetSummary]
 
 

@@ -15,11 +15,15 @@ import orjson
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """An emulator to launch: its name, the group of replicas it belongs to, and its options."""
+    """Emulators to launch in one process: their name, the group of replicas they belong to, and their options.
+
+    Several are called NAME-0, NAME-1, and so on.
+    """
 
     name: str
     group: str
     options: tuple[str, ...]
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +38,13 @@ class Member:
     log: Path
 
 
-_SGLANG = ("--engine", "sglang", "--categories", "code,chat,creative,agentic", "--tp", "8")
+_RATE = ("--rate", "0.5")
 DEMO: tuple[Spec, ...] = (
-    *(Spec(f"sglang-{number}", "kimi-k3-a", (*_SGLANG, "--seed", str(number))) for number in range(1, 5)),
-    Spec("vllm-1", "kimi-k3-b", ("--engine", "vllm", "--seed", "11", "--ranks", "2")),
-    Spec("vllm-2", "kimi-k3-b", ("--engine", "vllm-rust", "--seed", "12")),
+    Spec("sglang", "kimi-k3-a", ("--engine", "sglang", "--tp", "8", "--seed", "1", *_RATE), 8),
+    Spec("vllm", "kimi-k3-b", ("--engine", "vllm", "--ranks", "2", "--seed", "11", *_RATE), 3),
+    Spec("vllm-rust", "kimi-k3-b", ("--engine", "vllm-rust", "--seed", "21", *_RATE)),
 )
-"""Four SGLang servers in one group and two vLLM servers, one of them behind the Rust frontend, in another."""
+"""Eight SGLang servers in one group and four vLLM servers, one of them behind the Rust frontend, in another."""
 
 
 class Fleet:
@@ -63,7 +67,9 @@ def launch(specs: Sequence[Spec], log_directory: Path, speed: float = 1.0) -> Fl
     log_directory.mkdir(parents=True, exist_ok=True)
     processes = [_start(spec, log_directory, speed) for spec in specs]
     try:
-        members = [_member(spec, process) for spec, process in zip(specs, processes, strict=True)]
+        members = [
+            _member(spec, process) for spec, process in zip(specs, processes, strict=True) for _ in range(spec.count)
+        ]
     except BaseException:
         _stop(processes)
         raise
@@ -81,11 +87,11 @@ def running(specs: Sequence[Spec], log_directory: Path, speed: float = 1.0) -> G
 
 
 def _start(spec: Spec, log_directory: Path, speed: float) -> subprocess.Popen[bytes]:
-    log = log_directory / f"{spec.name}.log"
-    own = ("--name", spec.name, "--log", str(log), "--speed", str(speed), "--exit-with-stdin")
+    log = log_directory if spec.count > 1 else log_directory / f"{spec.name}.log"
+    own = ("--name", spec.name, "--count", str(spec.count), "--log", str(log), "--speed", str(speed))
     # The pipe to its standard input closes with this process, also when that is killed: nothing is left behind.
     return subprocess.Popen(
-        [sys.executable, "-m", "app.demo.emulator", *spec.options, *own],
+        [sys.executable, "-m", "app.demo.emulator", *spec.options, *own, "--exit-with-stdin"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,
@@ -98,7 +104,7 @@ def _member(spec: Spec, process: subprocess.Popen[bytes]) -> Member:
     if not line:
         raise RuntimeError(f"emulator {spec.name} did not start (exit code {process.wait()})")
     said = orjson.loads(line)
-    return Member(spec.name, spec.group, said["engine"], said["url"], said["control_url"], Path(said["log"]))
+    return Member(said["name"], spec.group, said["engine"], said["url"], said["control_url"], Path(said["log"]))
 
 
 def _stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
