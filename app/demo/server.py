@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import socket
 from collections.abc import Awaitable, Callable, Generator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -85,14 +87,18 @@ class Served:
         if self.engine.state == "down":
             return Response(status_code=503)
         path = request.url.path.rstrip("/") or "/"
-        response = self._metrics() if path == "/metrics" else self._document(path)
+        response = self._metrics(request) if path == "/metrics" else self._document(path)
         self.engine.answered("GET", path, response.status_code)
         return response
 
-    def _metrics(self) -> Response:
-        moving = self.static
+    def _metrics(self, request: Request) -> Response:
+        moving, headers = self.static, {"content-type": self.engine.content_type}
         page = self.engine.metrics() if moving is None else moving.after(self.clock.now() - self._began)
-        return Response(page, headers={"content-type": self.engine.content_type})
+        # prometheus_client compresses for whoever asks; the Rust frontend has a renderer of its own.
+        if "gzip" in request.headers.get("accept-encoding", "") and self.engine.settings.engine != "vllm-rust":
+            headers["content-encoding"] = "gzip"
+            page = _compressed(page)
+        return Response(page, headers=headers)
 
     def _document(self, path: str) -> Response:
         if path == "/health":
@@ -101,6 +107,10 @@ class Served:
         if document is None:
             return Response(NOT_FOUND, 404, media_type="application/json")
         return Response(orjson.dumps(document), media_type="application/json")
+
+
+_compressed = lru_cache(maxsize=4)(gzip.compress)
+"""Engines that share a static page compress it once."""
 
 
 class _Server(uvicorn.Server):
