@@ -47,9 +47,9 @@ def engines() -> Mapping[str, EngineReaders]:
     return MappingProxyType(found)
 
 
-def engine_of(page: bytes) -> str | None:
-    """Whose metrics page this is, by the families on it; None where no engine's are."""
-    for engine in engines().values():
+def engine_of(page: bytes, likely: EngineReaders | None = None) -> str | None:
+    """Whose metrics page this is, by the families on it; None where no engine's are. ``likely`` is tried first."""
+    for engine in engines().values() if likely is None else (likely, *engines().values()):
         if any(page.startswith(prefix) or b"\n" + prefix in page for prefix in engine.families):
             return engine.name
     return None

@@ -140,7 +140,7 @@ class Scraper:
 
     async def _learn(self, target: Target, progress: _Progress, page: bytes, at: float) -> None:
         """Find out which engine answers, and what it says of itself where it did not answer before."""
-        name = engine_of(page)
+        name = engine_of(page, progress.engine)
         if name is None:
             raise Unreadable("no sglang: or vllm: families on the page")
         engine = engines()[name]
