@@ -7,7 +7,7 @@ a connection with a result half fetched refuses the next query.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
@@ -87,6 +87,12 @@ class DuckHistory:
         self._connection.close()
         self._connection = self._open()
         _, self._periods, self._series = _contents(self._connection)
+
+    def known(self, ids: Collection[int], start: float, end: float) -> set[int]:
+        """As ``History.known``."""
+        with self._cursor() as cursor:
+            parameters = {"ids": list(ids), "after": float(start), "until": float(end)}
+            return {int(row[0]) for row in cursor.execute(statements.KNOWN, parameters).fetchall()}
 
     def query(self, query: AcceptanceQuery) -> list[Sum]:
         """As ``History.query``."""

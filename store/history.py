@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Protocol
@@ -66,7 +66,7 @@ class Looked:
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Generated tokens a second. A look tells of the time since the look before, so the first one's are left out."""
+        """Generated tokens a second. A look tells of the time since the one before it: the first one is left out."""
         if self.decode_tokens is None or self.last <= self.first:
             return None
         return self.decode_tokens * (1 - 1 / self.looks) / (self.last - self.first)
@@ -104,6 +104,10 @@ class History(Protocol):
         Windows whose id is known are ignored, however old (a replay repeats id and end), and so are looks whose
         target, surface and time are known. A cursor replaces the one of its surface.
         """
+        ...
+
+    def known(self, ids: Collection[int], start: float, end: float) -> set[int]:
+        """Those of ``ids`` that are windows which end in (start, end]."""
         ...
 
     def query(self, query: AcceptanceQuery) -> list[Sum]:

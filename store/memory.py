@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from threading import Lock
 
 from acceptance.counts import total
@@ -46,6 +46,10 @@ class MemoryHistory:
             new = len(self._windows) - before
             self._sorted = self._sorted and not new
             return new
+
+    def known(self, ids: Collection[int], start: float, end: float) -> set[int]:
+        """As ``History.known``."""
+        return {window.id for window in self._between(start, end)} & set(ids)
 
     def query(self, query: AcceptanceQuery) -> list[Sum]:
         """As ``History.query``."""

@@ -41,6 +41,9 @@ INSERT INTO "windows_{period}" FROM rows WHERE NOT EXISTS (
     AND known.ended BETWEEN (SELECT min(ended) FROM rows) AND (SELECT max(ended) FROM rows)
 )
 """
+KNOWN = """
+SELECT id FROM windows WHERE ended > $after AND ended <= $until AND id IN (SELECT unnest($ids::BIGINT[]))
+"""
 ADD_HEALTH = """
 INSERT INTO "health_{period}" FROM rows WHERE NOT EXISTS (
     FROM "health_{period}" AS known

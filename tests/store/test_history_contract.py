@@ -301,6 +301,14 @@ def test_a_window_is_known_whatever_its_age(history: History) -> None:
     assert told.counts.steps == 10
 
 
+def test_windows_are_known_by_their_ids_within_a_span(history: History) -> None:
+    ends = {1: T0, 2: T0 + 1, 3: T0 + HOUR, 4: T0 + HOUR + 1, 2**63 - 1: T0 + 2 * HOUR}
+    history.append(Batch([window(number, end) for number, end in ends.items()]))
+    assert history.known([*ends, 5], T0, T0 + HOUR) == {2, 3}
+    assert history.known([2, 2, 5, 2**63 - 1], T0 - 1, T0 + 2 * HOUR) == {2, 2**63 - 1}
+    assert history.known([], T0, T0 + HOUR) == set()
+
+
 def test_of_repeats_within_a_batch_the_first_counts(history: History) -> None:
     first, again = window(1, T0 + 1), window(1, T0 + 1, counts=Counts(steps=99.0))
     assert history.append(Batch(windows=[first, again])) == 1
