@@ -15,6 +15,10 @@ MOST_UNEXPECTED = 0.1
 """Share of the tokens of a mix for which nothing was published, above which nothing is expected of the mix."""
 
 
+NORMAL_BELOW = 0.12
+"""An acc_len less than this share under its usual value is normal: the first step of the heat scale."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """acc_len of a target, of all its traffic or of one category.

@@ -86,6 +86,14 @@ def age(seconds: float) -> str:
     return f"{days} d {hours} h" if hours else f"{days} d"
 
 
+def width(seconds: float) -> str:
+    """How long something always lasts: ``30-second``, ``1-minute``, ``3-hour``."""
+    for unit, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= unit and seconds % unit == 0:
+            return f"{seconds // unit:.0f}-{name}"
+    return f"{seconds:.0f}-second"
+
+
 def clock(at: float, now: float, zone: tzinfo = UTC) -> str:
     """The time of day, ``11:42``; of another day than today ``3 Nov 11:42``."""
     moment, today = datetime.fromtimestamp(at, zone), datetime.fromtimestamp(now, zone).date()

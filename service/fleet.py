@@ -14,8 +14,9 @@ from alerts.findings import Entry
 from alerts.rules import Rulebook
 from alerts.verdicts import Severity, worst
 from service import copy
+from service.about import about, text
 from service.beats import Beats, Strips
-from service.catalog import Catalog, TargetStatus
+from service.catalog import Catalog
 from service.cells import Cell
 from service.fleet_verdict import Standing, fleet_verdict, kind_of, target_counts
 from service.heartbeat import Stretch, Tick, TickState, heartbeat, present_tick, stretches
@@ -40,8 +41,6 @@ SETTLING_TICKS = 2
 
 LIVE_SECONDS = 60.0
 """While something was read this lately, the view is live."""
-
-ENGINES: Mapping[str, str] = {"sglang": "SGLang", "vllm": "vLLM"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,18 +203,6 @@ def columns(targets: Sequence[Present]) -> tuple[tuple[str, float | None], ...]:
     return tuple((name, next(iter(expected[name])) if len(expected[name]) == 1 else None) for name in names)
 
 
-def about(status: TargetStatus) -> str:
-    """``SGLang · TP8 DP2``; "" where nothing of it is known."""
-    engine = status.fact("engine")
-    sizes = [
-        f"{short}{size}"
-        for short, name in (("TP", "tensor_parallel"), ("DP", "data_parallel"), ("CP", "context_parallel"))
-        if isinstance(size := status.fact(name), int) and size > 1
-    ]
-    parts = [ENGINES.get(str(engine), str(engine)) if engine is not None else "", " ".join(sizes)]
-    return " · ".join(part for part in parts if part)
-
-
 def _row(present: Present, said: Label, ticks: tuple[Tick, ...], step_time_ratio: float | None) -> FleetRow:
     status = present.status
     return FleetRow(
@@ -232,9 +219,9 @@ def _row(present: Present, said: Label, ticks: tuple[Tick, ...], step_time_ratio
         step_time_ratio=step_time_ratio,
         output_tokens_per_second=present.beat.tokens_per_second,
         heartbeat=ticks,
-        model=_text(status, "model"),
-        drafter=_text(status, "drafter"),
-        engine=_text(status, "engine"),
+        model=text(status, "model"),
+        drafter=text(status, "drafter"),
+        engine=text(status, "engine"),
         recovering=said.recovering,
     )
 
@@ -294,8 +281,3 @@ def _live(told_at: float | None, now: float) -> str:
         return "nothing was read yet"
     ago = copy.age(now - told_at)
     return f"live, {ago} ago" if now - told_at <= LIVE_SECONDS else f"nothing was read for {ago}"
-
-
-def _text(status: TargetStatus, name: str) -> str | None:
-    value = status.fact(name)
-    return None if value is None else str(value)

@@ -13,7 +13,7 @@ from alerts.findings import Entry
 from alerts.verdicts import SEVERITIES, Severity, severity_of
 from service import copy
 from service.beats import Beat, loads
-from service.cells import below
+from service.cells import NORMAL_BELOW, below
 from service.labels import short_name
 from service.likeness import lost_tokens_per_second, normal_step_time
 from service.peers import Peers, began, wants_somebody
@@ -37,9 +37,6 @@ LOAD_SECONDS = 30.0
 
 ACC_LEN = "acc_len"
 """What most findings measure."""
-
-NORMAL_BELOW = 0.12
-"""An acc_len less than this under its usual value is normal: the first step of the heat scale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +96,12 @@ def scope_of(alert: AlertRecord) -> str:
     """What of its target an alert is about: ``rank 3``, ``category code``, "" for all of it."""
     series: Mapping[str, str] = alert.detail.get("series", {})
     return ", ".join(f"{name} {series[name] or '(unlabelled)'}" for name in ("rank", "category") if name in series)
+
+
+def title_of(alert: AlertRecord, entry: Entry | None) -> str:
+    """``Drafter is dead on k3-h200-03, category code``."""
+    title = alert.finding if entry is None else entry.title
+    return ", ".join(part for part in (f"{title} on {alert.target}", scope_of(alert)) if part)
 
 
 @dataclass(slots=True)
@@ -177,13 +180,12 @@ class Incidents:
         engine = alert.detail.get("series", {}).get("engine")
         lines = () if entry is None else entry.remedy.lines(engine)
         flag = flag_of(lines[0]) if lines else None
-        scope, title = scope_of(alert), alert.finding if entry is None else entry.title
         return Incident(
             key=alert.key,
             finding=alert.finding,
             severity=severity_of(alert.severity),
             target=alert.target,
-            title=f"{title} on {alert.target}{', ' if scope else ''}{scope}",
+            title=title_of(alert, entry),
             since=alert.active_since if alert.fired_at is None else alert.fired_at,
             why=str(alert.detail.get("why") or ""),
             cause=str(alert.detail.get("cause") or ("" if entry is None else entry.cause)),
@@ -192,7 +194,7 @@ class Incidents:
             flag=None if flag is None else flag[1],
             flag_verb="" if flag is None else flag[0],
             short=short_name(alert.finding, alert.severity, {} if entry is None else {alert.finding: entry}),
-            scope=scope,
+            scope=scope_of(alert),
             recovering=alert.phase == "recovering",
             lost_tokens_per_second=around.lost,
         )

@@ -54,6 +54,11 @@ NOON = datetime(2026, 12, 1, 12, 0, tzinfo=UTC).timestamp()
         (copy.clock(NOON, NOON, timezone(timedelta(hours=1))), "13:00"),
         # Yesterday there, though today here.
         (copy.clock(NOON - 12 * 3600, NOON, timezone(timedelta(hours=-1))), "30 Nov 23:00"),
+        (copy.width(30), "30-second"),
+        (copy.width(60), "1-minute"),
+        (copy.width(90), "90-second"),
+        (copy.width(10800), "3-hour"),
+        (copy.width(86400), "1-day"),
         (copy.number(0), "none"),
         (copy.number(9), "nine"),
         (copy.number(10), "10"),
