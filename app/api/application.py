@@ -14,6 +14,7 @@ from app.access.callers import Callers
 from app.access.gate import Gate
 from app.access.roles import require, requiring
 from app.api import problems, reference, routes, runbook
+from app.api.compression import Compressed
 from app.api.guard import Guard
 from app.api.pool import ReadPool
 from app.api.readiness import Readiness
@@ -57,6 +58,7 @@ def create_app(
         reference.install(app)
         runbook.install(app)
     names = frozenset(host_names)
+    app.add_middleware(Compressed)
     app.add_middleware(Gate, callers=callers, observer=metrics, own_hosts=names)
     app.add_middleware(Guard, names=names)
     return app
