@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from math import isfinite
+from math import nan
 from typing import Any, Literal
 
 from collectors.reading import State
@@ -27,6 +27,9 @@ MOST_TOKENS = 16
 MOST_COUNTERS = 20_000
 """Counters followed of one process; labels come from users."""
 
+LARGEST_COUNT = 2.0**63
+"""A million tokens a second for 290,000 years; squares of more would soon be infinite."""
+
 _ROUNDING = 1e-9
 """A sum of fractions over several files may be added up in another order: such a fall is none."""
 
@@ -35,10 +38,11 @@ _ROUNDING = 1e-9
 class Seen:
     """What one look showed of one process.
 
-    counters   cumulative values; NaN, infinite and negative ones count as unreadable
+    counters   cumulative values; NaN, negative ones and those no counter reaches count as unreadable
     started    unix seconds at which the process began
     token      differs between two processes, without telling which is the newer one
-    complete   False where lines of the page could not be read: what is missing may have been there
+    complete   False where lines of the page could not be read: what is missing may have been there, and a counter
+               added up from several series may lack some of them
     """
 
     counters: Mapping[Key, float]
@@ -87,6 +91,24 @@ def follow(state: State, processes: Mapping[str, Seen], at: float) -> tuple[Stat
     return {"incarnation": incarnation, "at": at, "processes": after or before}, changes
 
 
+def count_of(value: float) -> float:
+    """What a sample adds to a counter: not a number where it is no count, so that the sum is none either."""
+    return value if value >= 0.0 else nan
+
+
+def kept(state: State, about: State) -> State:
+    """The state, unless it was made of something else (another engine's page, other labels), whose counters are not
+    those that are read now: all of them would count anew. ``about`` goes into the next state.
+    """
+    return state if all(state.get(name, value) == value for name, value in about.items()) else {}
+
+
+def set_back(state: State, at: float) -> State:
+    """The state as if its look had been at ``at``: the clock was set back, and pages of now are no older ones."""
+    processes: Mapping[str, Any] = state.get("processes", {})
+    return {**state, "at": at, "processes": {name: {**process, "at": at} for name, process in processes.items()}}
+
+
 _Values = Mapping[Key, float | None]
 _Process = Mapping[str, Any]
 
@@ -100,7 +122,9 @@ def _first_look(seen: Seen, values: _Values, at: float, *, since_start: bool) ->
 
 def _next_look(before: _Process, seen: Seen, values: _Values, at: float) -> tuple[_Process, Change]:
     last: dict[Key, float | None] = {tuple(key): value for key, value in before["counters"]}
-    fell = any(_fell(last.get(key), value) for key, value in values.items())
+    # A sum that lacks a series falls, and rises again, without anything having happened.
+    comparable = before.get("torn", False) is not seen.complete
+    fell = comparable and any(_fell(last.get(key), value) for key, value in values.items())
     match _identity(before, seen, fell=fell):
         case "same":
             process = {
@@ -111,7 +135,7 @@ def _next_look(before: _Process, seen: Seen, values: _Values, at: float) -> tupl
                 "met": _met(before["met"], seen.token),
             }
             after = _remember(process, {**last, **values}, seen, at)
-            differences = _differences(last, values, complete=before["complete"])
+            differences = _differences(last, values, complete=before["complete"]) if comparable else {}
             return after, Change(before["incarnation"], before["at"], differences, known=True)
         case "restarted":
             process = _life(seen, before["number"] + 1, _newest(before["newest"], seen.started), before["met"])
@@ -167,7 +191,7 @@ def _remember(process: _Process, values: _Values, seen: Seen, at: float) -> _Pro
     """What the next look needs. Counters beyond the limit stay unknown for ever: the page cannot be complete."""
     counters = [[list(key), value] for key, value in islice(values.items(), MOST_COUNTERS)]
     complete = seen.complete and len(values) <= MOST_COUNTERS
-    return {**process, "at": at, "complete": complete, "counters": counters}
+    return {**process, "at": at, "complete": complete, "torn": not seen.complete, "counters": counters}
 
 
 def _differences(last: _Values, values: _Values, *, complete: bool) -> dict[Key, float]:
@@ -189,4 +213,4 @@ def _known(values: _Values) -> dict[Key, float]:
 
 
 def _readable(value: float) -> float | None:
-    return value if isfinite(value) and value >= 0.0 else None
+    return value if 0.0 <= value < LARGEST_COUNT else None

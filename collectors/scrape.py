@@ -13,6 +13,7 @@ import aiohttp
 import structlog
 
 from acceptance.health import Health
+from collectors.deltas import set_back
 from collectors.engines import EngineReaders, engine_of, engines
 from collectors.reading import Reader, Reading, State, Text
 from collectors.sink import Read, Sink
@@ -109,6 +110,9 @@ class Scraper:
         progress = self._progress.setdefault(target.name, _Progress({}))
         at, loop = self._clock(), asyncio.get_running_loop()
         started, seconds = loop.time(), None
+        if at < progress.state.get("at", at):
+            log.warning("the clock was set back", target=target.name, seconds=progress.state["at"] - at)
+            progress.state = set_back(progress.state, at - target.scrape_interval_seconds)
         try:
             body = await self._get(target, "/metrics")
             seconds = loop.time() - started

@@ -17,7 +17,7 @@ from acceptance.facts import Fact, FactValue, Subject
 from acceptance.health import Health
 from acceptance.series import OTHER, Series
 from acceptance.window import Source, Window, window_id
-from collectors.deltas import Change, Seen, follow
+from collectors.deltas import Change, Seen, follow, kept
 from collectors.reading import Reading, Rejected, State, Text
 from collectors.sglang.gauges import Earlier, RankLook
 from collectors.sglang.page import Group, Page, Rank, Worker, read
@@ -41,6 +41,8 @@ class MetricsReader:
             return state, Reading(rejected=(Rejected("metrics", "no sglang: families on the page"),))
         facts = _facts(page, subject)
         subject = subject.knowing(facts)
+        about = {"engine": "sglang", "category_label": subject.category_label}
+        state = kept(state, about)
         seen = {address: _seen(worker, page, subject) for address, worker in page.workers.items()}
         after, changes = follow(state, seen, text.at)
         earlier = _earlier(state, after)
@@ -64,7 +66,7 @@ class MetricsReader:
             if change.known and worker.role != "prefill":
                 windows += _counter_windows(address, worker, subject, change, text.at)
                 windows += _gauge_windows(address, worker, subject, looks, text.at)
-        return {**after, "ranks": ranks}, Reading(
+        return {**after, **about, "ranks": ranks}, Reading(
             windows=tuple(windows),
             facts=tuple(Fact(subject.target, name, value, "metrics", text.at) for name, value in facts.items()),
             health=(_health(page, changes, subject, text.at),),

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from acceptance.facts import Subject
 from collectors import exposition
-from collectors.deltas import Key
+from collectors.deltas import Key, count_of
 from collectors.exposition import Sample
 from collectors.reading import Rejected
 
@@ -39,6 +39,8 @@ _SUFFIXES = (*_REQUEST_COUNTERS, *_GAUGES, *_SCHEDULER_COUNTERS, _STARTUP)
 _NAMES = {prefix: tuple(prefix + suffix for suffix in _SUFFIXES) for prefix in PREFIXES}
 _SMALLEST_DRAFT = 2.0
 """The root and one proposal."""
+_LARGEST_GAUGE = 1e6
+"""More than any length, rate, draft or number of requests."""
 _ROLES = ("unified", "prefill", "decode")
 
 
@@ -62,9 +64,9 @@ class Rank:
     modes: set[str] = field(default_factory=set[str])
 
     def gauge(self, name: str) -> float | None:
-        """A gauge above 0; 0.0 is off, or nothing yet."""
+        """A gauge above 0; 0.0 is off, or nothing yet, and beyond ``_LARGEST_GAUGE`` it tells nothing."""
         value = self.gauges.get(name, 0.0)
-        return value if 0.0 < value < float("inf") else None
+        return value if 0.0 < value <= _LARGEST_GAUGE else None
 
     def draft_tokens(self, subject: Subject) -> float | None:
         """Draft tokens of a verify step, the root included: one more than are proposed."""
@@ -177,7 +179,7 @@ def _count_requests(worker: Worker, samples: Sequence[Sample], subject: Subject)
         group = Group(_model(sample), category)
         key = group.key(_REQUEST_COUNTERS[sample.name])
         worker.groups.add(group)
-        worker.counters[key] = worker.counters.get(key, 0.0) + sample.value
+        worker.counters[key] = worker.counters.get(key, 0.0) + count_of(sample.value)
 
 
 def _read_ranks(worker: Worker, samples: Sequence[Sample]) -> None:
@@ -204,7 +206,7 @@ def _read_ranks(worker: Worker, samples: Sequence[Sample]) -> None:
             key = (_SCHEDULER_COUNTERS[sample.name], name, sample.labels.get("mode", "")[:LONGEST_LABEL])
             if key[0] == "passes":
                 rank.modes.add(key[2])
-            worker.counters[key] = worker.counters.get(key, 0.0) + sample.value
+            worker.counters[key] = worker.counters.get(key, 0.0) + count_of(sample.value)
 
 
 @lru_cache(maxsize=4096)

@@ -16,7 +16,7 @@ from acceptance.facts import Fact, FactValue, Subject
 from acceptance.health import Health
 from acceptance.window import Window, window_id
 from collectors import exposition
-from collectors.deltas import Change, Key, Seen, follow
+from collectors.deltas import Change, Key, Seen, count_of, follow, kept
 from collectors.exposition import Sample
 from collectors.reading import Reading, Rejected, State, Text
 
@@ -33,6 +33,7 @@ _COUNTERS = {
     "inter_token_latency_seconds_sum": "pass_seconds",
     "generation_tokens_total": "tokens",
 }
+_ABOUT = {"engine": "vllm"}
 _RUNNING, _QUEUED = "num_requests_running", "num_requests_waiting"
 _V0 = "spec_decode_num_emitted_tokens_total"
 _PROCESS_START = "process_start_time_seconds"
@@ -99,7 +100,7 @@ class MetricsReader:
         facts = _facts(page, subject)
         subject = subject.knowing(facts)
         seen = {name: _seen(page, name, counters, subject) for name, counters in page.counters.items()}
-        state, changes = follow(state, seen, text.at)
+        state, changes = follow(kept(state, _ABOUT), seen, text.at)
         windows: list[Window] = []
         rejected = [*page.rejected, *_problems(changes)]
         for rank in [] if page.is_v0 else sorted(page.ranks):
@@ -108,7 +109,7 @@ class MetricsReader:
             if counts is not None:
                 windows.append(_window(subject, rank, changes[rank.process], text.at, counts))
                 rejected += [Rejected(f"engine {rank.name}", f"data-quality: {doubt}") for doubt in _doubts(counts, k)]
-        return state, Reading(
+        return {**state, **_ABOUT}, Reading(
             windows=tuple(windows),
             facts=tuple(Fact(subject.target, name, value, "metrics", text.at) for name, value in facts.items()),
             health=(_health(page, changes, subject, text.at),),
@@ -162,7 +163,7 @@ def _count(page: _Page, rank: Rank, counter: str, sample: Sample) -> None:
         key += (str(int(position)),)
     page.ranks.add(rank)
     counters = page.counters.setdefault(rank.process, {})
-    counters[key] = counters.get(key, 0.0) + sample.value
+    counters[key] = counters.get(key, 0.0) + count_of(sample.value)
 
 
 def _seen(page: _Page, process: str, counters: Mapping[Key, float], subject: Subject) -> Seen:

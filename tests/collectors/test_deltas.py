@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors.deltas import SINCE_START, Change, Key, Seen, follow
+from collectors.deltas import SINCE_START, Change, Key, Seen, follow, set_back
 from collectors.reading import State
 
 STEPS, TOKENS = ("steps", "0"), ("tokens", "0")
@@ -70,13 +70,37 @@ def test_a_counter_that_was_away_for_a_look_is_not_counted_again() -> None:
 
 def test_after_a_page_with_unreadable_lines_a_new_counter_is_unknown() -> None:
     state, _ = look({}, 100.0, {STEPS: 5.0}, complete=False)
-    state, change = look(state, 115.0, {STEPS: 6.0, TOKENS: 9000.0})
+    state, change = look(state, 115.0, {STEPS: 6.0, TOKENS: 9000.0}, complete=False)
     assert change.counters == {STEPS: 1.0}
-    _, change = look(state, 130.0, {STEPS: 6.0, TOKENS: 9001.0})
+    _, change = look(state, 130.0, {STEPS: 6.0, TOKENS: 9001.0}, complete=False)
     assert change.counters == {STEPS: 0.0, TOKENS: 1.0}
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0])
+@pytest.mark.parametrize("torn", [500.0, 1520.0])
+def test_a_page_that_lacks_a_part_of_a_sum_is_compared_with_no_whole_one(torn: float) -> None:
+    state, _ = look({}, 100.0, {STEPS: 1500.0})
+    state, change = look(state, 115.0, {STEPS: torn}, complete=False)
+    assert (change.counters, change.incarnation) == ({}, "0")
+    state, change = look(state, 130.0, {STEPS: 1540.0})
+    assert (change.counters, change.incarnation) == ({}, "0")
+    _, change = look(state, 145.0, {STEPS: 1550.0})
+    assert change.counters == {STEPS: 10.0}
+
+
+def test_of_pages_that_all_lack_a_part_a_fall_is_a_restart() -> None:
+    state, _ = look({}, 100.0, {STEPS: 1500.0}, complete=False)
+    _, change = look(state, 115.0, {STEPS: 20.0}, complete=False)
+    assert (change.counters, change.incarnation) == ({STEPS: 20.0}, "1")
+
+
+def test_a_clock_that_was_set_back_silences_nobody() -> None:
+    state, _ = look({}, 4600.0, {STEPS: 50.0}, started=40.0)
+    _, change = look(set_back(state, 1000.0), 1015.0, {STEPS: 60.0}, started=40.0)
+    assert (change.known, change.start, change.counters) == (True, 1000.0, {STEPS: 10.0})
+    assert change.incarnation == state["incarnation"]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e300, -1.0])
 def test_what_is_no_count_is_unknown_until_two_counts_follow_each_other(value: float) -> None:
     state, _ = look({}, 100.0, {STEPS: 5.0, TOKENS: 10.0})
     state, change = look(state, 115.0, {STEPS: 6.0, TOKENS: value})

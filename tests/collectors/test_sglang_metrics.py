@@ -227,6 +227,38 @@ def test_the_category_label_may_have_another_name() -> None:
     assert [window.series.category for window in reading.windows] == [None]
 
 
+def test_another_category_label_counts_nothing_anew() -> None:
+    page = tokenizer_page(("code", "true", 90, 2), verify={"code": 20}, extra=',tier="gold"')
+    later = tokenizer_page(("code", "true", 120, 3), verify={"code": 30}, extra=',tier="gold"')
+    state, _ = feed([page])
+    state, (reading,) = feed([page], state, Subject("t", category_label="tier"))
+    assert windows([reading], "counter") == []
+    _, (_, reading) = feed([page, later], state, Subject("t", category_label="tier"))
+    assert [(window.series.category, window.counts.steps) for window in reading.windows] == [("gold", 10.0)]
+
+
+@pytest.mark.parametrize("damage", [b"abc", b"-5", b"NaN"])
+def test_a_part_that_cannot_be_read_makes_no_restart_of_the_others(damage: bytes) -> None:
+    """Streaming and not: of 1,500 tokens 500 are left, which is less than before, and nothing has restarted."""
+    pages = [
+        tokenizer_page(("a", "true", 1000 + 10 * n, 50), ("a", "false", 500, 20), verify={"a": 300 + 3 * n})
+        for n in range(5)
+    ]
+    pages[1] = pages[1].replace(b" 1010.0", b" " + damage)
+    _, readings = feed(pages)
+    told = windows(readings, "counter")
+    assert sum(window.counts.steps or 0.0 for window in told) <= 12.0
+    assert told[-1].counts.emitted == 10.0
+
+
+@pytest.mark.parametrize("value", ["1e30", "1e300", "+Inf"])
+def test_no_gauge_beyond_reason_makes_a_k(value: str) -> None:
+    page = tokenizer_page(("a", "true", 100, 2), verify={"a": 30}).replace(b"} 8.0", f"}} {value}".encode(), 1)
+    _, (reading,) = feed([page], SINCE_START)
+    (window,) = windows([reading], "counter")
+    assert (window.counts.slots, window.counts.proposed) == (None, None)
+
+
 def test_recorded_custom_labels(fixture_bytes: Callable[[str], bytes]) -> None:
     _, (reading,) = feed([fixture_bytes("sglang/metrics_v0.5.23.tp8_custom_labels.txt")], SINCE_START)
     told = {

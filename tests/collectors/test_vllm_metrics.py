@@ -18,6 +18,7 @@ from acceptance.facts import Subject
 from acceptance.window import Window
 from collectors.deltas import SINCE_START
 from collectors.reading import Reading, State, Text
+from collectors.sglang.metrics import MetricsReader as SglangReader
 from collectors.vllm.metrics import MetricsReader
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -418,3 +419,17 @@ def test_windows_add_up_however_a_life_is_split_into_looks(
 def test_no_input_raises(noise: bytes, at: int) -> None:
     page = vllm_page(10, 20, 12, (8, 4))
     feed([page, page[:at] + noise + page[at:], noise, page])
+
+
+def test_the_page_of_another_engine_at_the_same_address_counts_nothing_anew(
+    fixture_bytes: Callable[[str], bytes],
+) -> None:
+    vllm = fixture_bytes("real/vllm/good/metrics-1-repeat40.txt")
+    sglang = fixture_bytes("sglang/metrics_v0.5.23.tp8.txt")
+    for reader, other, then in (
+        (MetricsReader(), SglangReader(), (sglang, vllm)),
+        (SglangReader(), MetricsReader(), (vllm, sglang)),
+    ):
+        state, _ = other.feed(SUBJECT, {}, Text(then[0], BEGIN))
+        _, reading = reader.feed(SUBJECT, json.loads(json.dumps(state)), Text(then[1], BEGIN + 15))
+        assert reading.windows == ()
