@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -16,8 +18,11 @@ from collectors.engines import engine_of, engine_of_log
 
 Kind = Literal["log", "metrics", "document", "launch", "operator", "unknown"]
 
-FILE_LIMIT_BYTES = 2 * 1024**3
+FILE_LIMIT_BYTES = UNPACKED_LIMIT_BYTES = 2 * 1024**3
 """A larger file is left out, and that is said."""
+
+LARGEST_NUMBER = 1e12
+"""Of what an operator knows, nothing is more."""
 
 NOT_READ = re.compile(r"\.(?:png|jpe?g|gif|pdf|zip|tar|tgz|zst|xz|bz2|so|bin|safetensors|pt|pkl|pyc)$", re.IGNORECASE)
 
@@ -82,11 +87,16 @@ def bundles(paths: Sequence[Path]) -> list[Bundle]:
 
 
 def _of_directory(directory: Path) -> Iterator[Bundle]:
-    folders = [directory, *sorted(path for path in directory.rglob("*") if path.is_dir())]
-    for folder in folders:
-        files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    """One of each folder that has files; a folder that is linked to is read once."""
+    inner = sorted(path for path in directory.rglob("*") if path.is_dir())
+    for folder in dict.fromkeys(path.resolve() for path in (directory, *inner)):
+        try:
+            files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+        except OSError as error:
+            yield Bundle(folder.name, (), Operator(), (str(error),))
+            continue
         if files:
-            yield _bundle(folder.resolve().name, files)
+            yield _bundle(folder.name, files)
 
 
 def _bundle(name: str, paths: Iterable[Path]) -> Bundle:
@@ -96,7 +106,7 @@ def _bundle(name: str, paths: Iterable[Path]) -> Bundle:
     for path in paths:
         try:
             file = _attachment(path)
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             problems.append(f"{path.name}: {error}")
             continue
         if file is None:
@@ -119,8 +129,16 @@ def _attachment(path: Path) -> Attachment | None:
     if not NOT_READ.search(name):
         body = path.read_bytes()
         if name.endswith(".gz"):
-            name, body = name[:-3], gzip.decompress(body)
+            name, body = name[:-3], _unpacked(body)
+            if len(body) > UNPACKED_LIMIT_BYTES:
+                return None
     return Attachment(path, name, _kind(name.lower(), body), body, status.st_mtime)
+
+
+def _unpacked(body: bytes) -> bytes:
+    """A byte too many where it is more than the limit: a megabyte may hold a gigabyte of nothing."""
+    with gzip.open(BytesIO(body)) as packed:
+        return packed.read(UNPACKED_LIMIT_BYTES + 1)
 
 
 _LAUNCH = re.compile(r"(?:launch|args|cmd|command|env)[\w.-]*\.(?:txt|sh|env)$")
@@ -167,7 +185,7 @@ def parse_operator(body: bytes) -> Operator:
     if not isinstance(given, dict):
         raise ValueError("not a JSON object")
     known = cast("dict[str, Any]", given)
-    facts = {fact: known[key] for key, fact in _FACTS.items() if isinstance(known.get(key), str | int | float)}
+    facts = {fact: known[key] for key, fact in _FACTS.items() if _is_fact(known.get(key))}
     if "k" not in facts:
         for key in ("num_draft_tokens", "max_acc_len"):
             if (limit := _number(known, key)) is not None:
@@ -183,6 +201,10 @@ def parse_operator(body: bytes) -> Operator:
         category_by_file=bool(known.get("category_by_file")),
         seconds_between=_seconds_between(known.get("timing")),
     )
+
+
+def _is_fact(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, int | float) and abs(value) <= LARGEST_NUMBER)
 
 
 def _seconds_between(timing: object) -> tuple[float, ...]:
@@ -201,4 +223,6 @@ def _number(given: Mapping[str, Any], key: str) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{key}: not a number")
+    if not 0.0 <= value <= LARGEST_NUMBER:
+        raise ValueError(f"{key}: not from 0 to {LARGEST_NUMBER:g}")
     return float(value)
