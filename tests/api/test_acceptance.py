@@ -9,7 +9,7 @@ import httpx
 import pytest
 from pydantic import TypeAdapter
 
-from acceptance.counts import Counts
+from acceptance.counts import Counts, Spread
 from acceptance.series import Series
 from acceptance.window import Window
 from app.api.schemas import AcceptanceAnswer, LatestAnswer
@@ -134,6 +134,19 @@ async def test_csv_has_the_same_rows(client: httpx.AsyncClient) -> None:
         [row["target"], "" if row["acc_len"] is None else str(row["acc_len"]), row["source"] or ""] for row in plain
     ]
     assert list(table[0]) == list(plain[0])
+
+
+@pytest.mark.parametrize("steps", [2.0**53, 1e20, 1e300])
+async def test_one_absurd_counter_takes_no_answer_down(
+    client: httpx.AsyncClient, history: History, steps: float
+) -> None:
+    """JSON's writer takes no whole number of more than 64 bits."""
+    counts = Counts(steps=steps, emitted=3 * steps, requests=steps, spread=Spread.of(3.0, 1.0))
+    history.append(
+        Batch([Window(1, Series("absurd"), 1_796_093_970, 1_796_093_985, "counter", exact=True, counts=counts)])
+    )
+    told = {row["target"]: row["steps"] for row in await rows(client)}
+    assert told == {"a": 200, "b": 170, "absurd": steps}
 
 
 async def test_csv_computes_nothing_in_a_spreadsheet(client: httpx.AsyncClient, history: History) -> None:
