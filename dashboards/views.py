@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, tzinfo
 from typing import Any, Protocol, TypeVar
 
 from acceptance.query import AcceptanceQuery
@@ -28,7 +29,7 @@ class FleetReads(Protocol):
 class TrendsReads(Protocol):
     """``service.trends``."""
 
-    def view(self, query: AcceptanceQuery, now: float) -> TrendsView: ...
+    def view(self, query: AcceptanceQuery, now: float, zone: tzinfo = UTC) -> TrendsView: ...
 
 
 class Views:
@@ -51,11 +52,11 @@ class Views:
         key = ("fleet", span_seconds, self.pulse.mark)
         return await self._shared(key, lambda: self._fleet.view(self.clock(), span_seconds))
 
-    async def trends(self, query: AcceptanceQuery) -> TrendsView:
-        """Acceptance over the range of ``query``."""
+    async def trends(self, query: AcceptanceQuery, zone: tzinfo = UTC) -> TrendsView:
+        """Acceptance over the range of ``query``; ``zone`` is that of the times in its words."""
         where = tuple(sorted(query.where.items()))
-        key = ("trends", round(query.start), round(query.end), query.by, where, self.pulse.mark)
-        return await self._shared(key, lambda: self._trends.view(query, self.clock()))
+        key = ("trends", round(query.start), round(query.end), query.by, where, zone, self.pulse.mark)
+        return await self._shared(key, lambda: self._trends.view(query, self.clock(), zone))
 
     async def _shared(self, key: object, read: Callable[[], Result]) -> Result:
         loop = asyncio.get_running_loop()
