@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from app.demo.inbox import Inbox
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -78,27 +81,29 @@ def _serve(options: argparse.Namespace) -> int:
     targets: list[dict[str, Any]] = [{"url": url} for url in options.target or ()]
     if options.log:
         targets[0]["logs"] = [Path(path) for path in options.log]
-    return _run_service(options, targets)
+    return _run_service(options, {"targets": targets})
 
 
 def _demo(options: argparse.Namespace) -> int:
     import tempfile
 
     from app.demo.fleet import DEMO, running
+    from app.demo.inbox import Inbox, receiving
+    from app.demo.show import settings
+    from app.demo.story import STORY, playing
 
     with (
         tempfile.TemporaryDirectory(prefix="draftgauge-demo-") as folder,
+        receiving(Inbox()) as inbox,
         running(DEMO, Path(folder), options.speed) as fleet,
+        playing(STORY, fleet),
     ):
         options.data_dir = options.data_dir or Path(folder, "data")
-        targets = [
-            {"name": member.name, "url": member.url, "group": member.group, "logs": [member.log]}
-            for member in fleet.members
-        ]
-        return _run_service(options, targets)
+        shown = settings(fleet, inbox, None if options.port == 0 else f"http://127.0.0.1:{options.port or 8400}")
+        return _run_service(options, shown, demo=inbox)
 
 
-def _run_service(options: argparse.Namespace, targets: list[dict[str, Any]]) -> int:
+def _run_service(options: argparse.Namespace, settings: Mapping[str, Any], demo: Inbox | None = None) -> int:
     from app.config import ConfigError, load
     from app.logs import configure
     from store.errors import StoreUnusable
@@ -107,7 +112,7 @@ def _run_service(options: argparse.Namespace, targets: list[dict[str, Any]]) -> 
         "listen": {"host": options.host, "port": options.port},
         "access": {"allow_anonymous": options.allow_anonymous or None},
         "data_dir": options.data_dir,
-        "targets": targets,
+        **settings,
     }
     try:
         config = load(options.config, overrides)
@@ -120,7 +125,7 @@ def _run_service(options: argparse.Namespace, targets: list[dict[str, Any]]) -> 
     from app.runtime import Runtime
 
     async def run() -> None:
-        await Runtime(config).run()
+        await Runtime(config, demo=demo).run()
 
     try:
         uvloop.run(run())

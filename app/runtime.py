@@ -22,9 +22,12 @@ from app.access.callers import Callers
 from app.api.application import create_app
 from app.api.readiness import Readiness
 from app.assembly import Assembly, assembled
+from app.demo.inbox import Inbox
 from app.metrics import Metrics, watch_loop
+from app.pages import add_pages, views_of
 from app.settings import Config, Listen
 from collectors.target import Target
+from dashboards.views import Views
 
 log = structlog.get_logger(__name__)
 
@@ -36,13 +39,17 @@ SLOWEST_ANSWER_SECONDS = 5
 class Runtime:
     """Everything that runs, put together from a configuration. ``clock`` gives unix seconds.
 
+    With ``demo`` it says wherever people look that its targets are emulated, and its messages are shown there too.
+
     ``run`` returns when the process was asked to stop and everything accepted is on disk. It raises ``StoreUnusable``
     where a store cannot be opened, ``OSError`` where the address is taken, and what ended a part that must not end.
     """
 
-    def __init__(self, config: Config, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, config: Config, clock: Callable[[], float] = time.time, *, demo: Inbox | None = None) -> None:
         self._config = config
         self._clock = clock
+        self._demo = demo
+        self._views: Views
         self._stop = asyncio.Event()
         self._collecting: list[asyncio.Task[None]] = []
         self._evaluating = asyncio.Lock()
@@ -59,6 +66,7 @@ class Runtime:
             loop.add_signal_handler(number, self._asked_to_stop, number)
         async with assembled(self._config, self._clock, self.metrics) as parts:
             self.readiness.stores_open = True
+            self._views = views_of(parts)
             listening = _listen(self._config.listen)
             server = _Server(_uvicorn_config(self._app(parts)))
             serving = asyncio.create_task(server.serve([listening]), name="http")
@@ -66,6 +74,8 @@ class Runtime:
             # What is there now stays: looking through it again and again would stop all threads for 100 ms each time.
             gc.collect()
             gc.freeze()
+            if self._demo is not None:
+                log.warning("this is a demo: the targets are emulated engines, no real servers")
             log.info("serving", url=_url(listening), targets=len(self._config.targets))
             stopped = asyncio.create_task(self._stop.wait(), name="stop")
             ended, _ = await asyncio.wait({serving, stopped, *background}, return_when=asyncio.FIRST_COMPLETED)
@@ -76,14 +86,17 @@ class Runtime:
             _raise_why(ended - {stopped})
 
     def _app(self, parts: Assembly) -> FastAPI:
-        return create_app(
+        app = create_app(
             parts.reads,
             metrics=self.metrics,
             readiness=self.readiness,
             executor=parts.readers,
             callers=Callers(self._config.access, self._config.listen.host, self._clock),
             host_names=self._config.host_names,
+            demo=self._demo is not None,
         )
+        add_pages(app, self._views, demo=self._demo)
+        return app
 
     def _start(self, parts: Assembly) -> list[asyncio.Task[None]]:
         for target in self._config.watched():
@@ -123,6 +136,7 @@ class Runtime:
                 return
             self.metrics.evaluated(loop.time() - started, ok=not evaluated.failures)
             self.readiness.evaluated = True
+            self._views.pulse.beat()
             if evaluated.transitions:
                 parts.outbox.wake()
 
