@@ -34,11 +34,14 @@
     return column === "order" ? row.order : JSON.stringify(parts[column] ?? [row[column], row[`${column}2`], row.s]);
   };
 
+  // The name of a group goes over all columns.
+  functions.columnSpan = (row) => (row.members === undefined ? 1 : 99);
+
   const Icon = (name) => draw("i", { className: `icon icon-${name}`, "aria-hidden": true });
   const None = () => draw("span", { className: "none" }, draw("span", { className: "visually-hidden" }, "no data"));
 
   const State = (row) =>
-    draw("span", { className: `state state-${row.s}` }, Icon(app.fleet.state(row.s).icon), draw("span", null, row.w));
+    draw("span", { className: `state state-${row.s}` }, Icon(app.fleet.icon(row.s)), draw("span", null, row.w));
 
   const Figure = (row) =>
     row.t ? row.t[0].toFixed(2) : (NOTHING[row.s] ?? "no data");

@@ -2,9 +2,11 @@
 (() => {
   const app = (window.draftgauge = window.draftgauge ?? {});
   const dash = (window.dash_clientside = window.dash_clientside ?? {});
+  const functions = (window.dashAgGridFunctions = window.dashAgGridFunctions ?? {});
   const $ = (id) => document.getElementById(id);
 
   const GROUPS = { model: "m", engine: "e" };
+  const HEIGHTS = { row: 36, card: 84, header: 46 };
   const FILTERS = { state: "s", engine: "e", group: "g", model: "m", target: "n" };
   const FIXED = { state: 128, target: 238, t: 76, step: 96, output: 76, strip: 250 };
   const CATEGORY = 88;
@@ -13,22 +15,17 @@
 
   const rows = new Map(); // target -> its row, in the order the service gave
   let grid = null;
-  let known = null;
+  const told = {};
 
   const fleet = (app.fleet = {
     tick: 300, // seconds of a tick of the heartbeat
     edition: null, // what was learned last
 
-    // Name of a state -> its place (worst first), icon and words: dashboards/components/rows.py.
-    states() {
-      known ??= Object.fromEntries(
-        JSON.parse($("fleet-states").dataset.states).map(([name, icon, words], place) => [name, { icon, words, place }]),
-      );
-      return known;
-    },
+    // A state that is newer than this page looks like no data.
+    icon: (state) => known("icons")[state] ?? known("icons")["no-data"],
 
-    // What is newer than this page looks like no data.
-    state: (name) => fleet.states()[name] ?? fleet.states()["no-data"],
+    // What people call the value of a filter.
+    name: (filter, value) => known("names")[filter]?.[value] ?? value,
 
     // How a column is sorted now: "up", "down" or nothing.
     sorted(column) {
@@ -59,6 +56,9 @@
     },
   });
 
+  // What dashboards/pages/fleet.py tells once.
+  const known = (what) => (told[what] ??= JSON.parse($("fleet-names")?.dataset[what] ?? "{}"));
+
   const narrow = () => window.innerWidth < NARROW;
 
   // ---- what the service sent
@@ -72,6 +72,8 @@
       rows.set(target, { ...rows.get(target), ...fields });
     }
     fleet.tick = news.tick;
+    const age = document.querySelector("#fleet-status [data-since]");
+    if (age && news.told) age.dataset.since = news.told;
     fleet.edition = news.edition;
   }
 
@@ -102,19 +104,19 @@
     const down = sort.startsWith("-");
     const column = down ? sort.slice(1) : sort;
     const found = [...rows.values()].filter(matches);
-    const worst = (left, right) => fleet.state(left.s).place - fleet.state(right.s).place;
-    if (column in GROUPS) return grouped(found.sort(worst), GROUPS[column]);
+    const worst = (left, right) => left.i - right.i;
+    if (column in GROUPS) return grouped(found.sort(worst), column);
     if (column === "") return found.sort(worst);
     return found.sort((left, right) => compare(valueOf(left, column), valueOf(right, column), down) || worst(left, right));
   }
 
-  function grouped(found, field) {
-    const groups = Map.groupBy(found, (row) => row[field] ?? "");
+  function grouped(found, by) {
+    const groups = Map.groupBy(found, (row) => row[GROUPS[by]] ?? "");
     return [...groups].sort(([left], [right]) => left.localeCompare(right)).flatMap(([value, members]) => {
       const firing = members.filter((row) => row.s === "critical" || row.s === "warning").length;
       const words = `${members.length} ${members.length === 1 ? "target" : "targets"}${firing ? `, ${firing} firing` : ""}`;
       // No target's name begins with this.
-      return [{ n: `\u0000${value}`, title: value || "not known", members: words }, ...members];
+      return [{ n: `\u0000${value}`, title: fleet.name(by, value) || "not known", members: words }, ...members];
     });
   }
 
@@ -159,10 +161,11 @@
     fit.grid = grid;
     document.body.dataset.medium = medium;
     grid.applyColumnState({ state: names.map((colId) => ({ colId, hide: !visible(colId), ...(colId === "target" ? { width: widths.target } : {}) })) });
-    grid.updateGridOptions({ rowHeight: cards ? 84 : 36, headerHeight: cards ? 0 : 46 });
+    grid.setGridOption("headerHeight", cards ? 0 : HEIGHTS.header);
     grid.resetRowHeights();
   }
   window.addEventListener("resize", fit);
+  functions.rowHeight = (row) => (narrow() && row.members === undefined ? HEIGHTS.card : HEIGHTS.row);
 
   // ---- opening
 

@@ -11,7 +11,7 @@ from dash.development.base_component import Component
 from dashboards.components.controls import menu
 from dashboards.components.icons import icon
 from dashboards.components.rows import STATES
-from service.fleet import FleetView
+from service.fleet import ENGINES, FleetView
 
 SORTS: tuple[tuple[str, str], ...] = (("", "Worst first"), ("model", "By model"), ("engine", "By engine"))
 _HEATS = ("below 12 %", "12–25 %", "25–40 %", "40–60 %", "over 60 %, or dead")
@@ -56,7 +56,10 @@ def filters(found: Choices) -> list[Component]:
     return [
         html.Span([icon("list-filter"), "Filter"], className="filter-word"),
         _chip("state", states),
-        *(_chip(name, [(value, _toggle(name, value)) for value in values]) for name, values in found.items()),
+        *(
+            _chip(name, [(ENGINES.get(value, value), _toggle(name, value)) for value in values])
+            for name, values in found.items()
+        ),
     ]
 
 

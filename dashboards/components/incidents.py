@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from urllib.parse import urlencode
 
 from dash import html
 from dash.development.base_component import Component
 
 from dashboards.components.icons import SEVERITY_ICONS, icon
+from dashboards.components.texts import Texts
 from dashboards.components.times import age, clock
 from service.copy import counted
 from service.fleet import Incident
@@ -35,21 +37,49 @@ def incidents(found: Sequence[Incident]) -> list[Component]:
     ]
 
 
-def remedy(text: str, flag: str | None) -> Component:
-    """The first thing to do, with the part of it that is to be typed ready to copy."""
+def incident_texts(before: Sequence[Incident], after: Sequence[Incident]) -> Texts | None:
+    """What changed, None where cards have to be drawn anew."""
+    if [_drawn(incident) for incident in before] != [_drawn(incident) for incident in after]:
+        return None
+    return {
+        name: text
+        for number, (old, new) in enumerate(zip(before, after, strict=True), 1)
+        for (name, text), (_, was) in zip(_figures(new, number), _figures(old, number), strict=True)
+        if text != was
+    }
+
+
+def _drawn(incident: Incident) -> Incident:
+    """All but what moves."""
+    labels = tuple((label, "") for label, _ in incident.figures)
+    return replace(incident, figures=labels, why="", lost_tokens_per_second=None)
+
+
+def _figures(incident: Incident, number: int) -> list[tuple[str, str]]:
+    """Ids and texts: of "96.9 ms ×2.3" and "4.31 normal" what it is, and what that means."""
+    texts: list[tuple[str, str]] = []
+    for place, (_, value) in enumerate(incident.figures):
+        figure, _, meaning = value.rpartition(" ")
+        if not (meaning == "normal" or meaning.startswith("×")):
+            figure, meaning = value, ""
+        texts += [(f"incident-{number}-{place}", figure), (f"incident-{number}-{place}-means", meaning)]
+    return texts
+
+
+def remedy(text: str, verb: str, flag: str | None) -> Component:
+    """The first thing to do: a line of the runbook, or the flag in it with what to do about it, ready to copy."""
     if not text:
         return html.Div(html.Span("No known remedy."), className="remedy")
-    before, found, after = text.partition(flag) if flag else (text, "", "")
-    if not found:
+    if flag is None:
         return html.Div(html.Span(text), className="remedy")
     return html.Div(
         [
-            html.Span([before, html.Code(found), after]),
+            html.Span([verb, " ", html.Code(flag)], title=text),
             html.Button(
                 [icon("copy"), icon("check")],
                 className="plain copy",
                 title="Copy",
-                **{"data-act": "copy", "data-copy": found, "aria-label": f"Copy {found}"},
+                **{"data-act": "copy", "data-copy": flag, "aria-label": f"Copy {flag}"},
             ),
         ],
         className="remedy",
@@ -57,6 +87,7 @@ def remedy(text: str, flag: str | None) -> Component:
 
 
 def _card(incident: Incident, number: int, *, late: bool) -> Component:
+    phase = "recovering, firing" if incident.recovering else "firing"
     opened = {"data-go": urlencode({"open": incident.target})}
     return html.Article(
         [
@@ -64,14 +95,14 @@ def _card(incident: Incident, number: int, *, late: bool) -> Component:
                 [
                     icon(SEVERITY_ICONS[incident.severity]),
                     html.Strong(incident.severity.capitalize()),
-                    html.Span(["firing ", age(incident.since), ", since ", clock(incident.since)], className="since"),
+                    html.Span([phase, " ", age(incident.since), ", since ", clock(incident.since)], className="since"),
                     html.Span(", ".join(incident.told), className="told"),
                 ],
                 className="incident-head",
             ),
             html.H2(incident.title),
-            html.Dl([_figure(label, value) for label, value in incident.figures]),
-            remedy(incident.remedy, incident.flag),
+            html.Dl(_measured(incident, number)),
+            remedy(incident.remedy, incident.flag_verb, incident.flag),
             html.Div(
                 [
                     html.Button("Open target", className="link", **opened, **{"data-incident": str(number)}),
@@ -90,5 +121,11 @@ def _trends(incident: Incident) -> dict[str, str]:
     return {"data-to": "/trends", "data-go": urlencode({"target": incident.target, "open": ""})}
 
 
-def _figure(label: str, value: str) -> Component:
-    return html.Div([html.Dt(label), html.Dd(value)])
+def _measured(incident: Incident, number: int) -> list[Component]:
+    figures = _figures(incident, number)
+    return [
+        html.Div([html.Dt(label), html.Dd([html.Span(figure, id=name), " ", html.Small(meaning, id=means)])])
+        for (label, _), (name, figure), (means, meaning) in zip(
+            incident.figures, figures[::2], figures[1::2], strict=True
+        )
+    ]

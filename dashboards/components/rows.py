@@ -2,7 +2,7 @@
 
 A row is a mapping of short names, read by assets/fleet.js and assets/cells.js:
 
-    n, s, w, v, k   target; its state (``STATES``), its words, severity or None, pending
+    n, i, s, w      target, its place (worst first), its state (``STATES``) and what is said of it
     a, g, e, m      about, group, engine, model
     t, t2, c0, c02, ...   acc_len of all traffic and of each category: what moves, and what rarely does
     p, p2, o        step time (ms) with its ratio to normal, its heat, output (tok/s)
@@ -13,6 +13,7 @@ Missing fields are None. What moves is [acc_len, lower, upper, steps], the rest 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -43,7 +44,7 @@ TICKS: Mapping[TickState, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a row is in. ``words`` are those of the filter: a row has its own."""
+    """What a row is in: its icon, and what the filter calls it. A row has words of its own."""
 
     words: str
     icon: str
@@ -54,6 +55,7 @@ STATES: Mapping[str, State] = MappingProxyType(
         "critical": State("Critical", "octagon-alert"),
         "warning": State("Warning", "triangle-alert"),
         "notice": State("Notice", "info"),
+        "recovering": State("Recovering", "arrow-up-from-line"),
         "pending": State("Pending", "hourglass"),
         "unreachable": State("Not readable", "unplug"),
         "stale": State("Stale", "clock-alert"),
@@ -65,8 +67,6 @@ STATES: Mapping[str, State] = MappingProxyType(
         "removed": State("Removed", "x"),
     }
 )
-"""Worst first: what an operator has to do with comes before what merely is not known."""
-
 _OF_TARGETS: Mapping[str, str] = MappingProxyType(
     {
         "target-down": "unreachable",
@@ -79,9 +79,9 @@ _OF_TARGETS: Mapping[str, str] = MappingProxyType(
 
 
 def state(row: FleetRow) -> str:
-    """One of ``STATES``: its gravest alert, else what its target is in."""
+    """One of ``STATES``: that of the alert its label is about, else what its target is in."""
     if row.severity in ("critical", "warning", "notice"):
-        return "pending" if row.pending else row.severity
+        return "pending" if row.pending else "recovering" if row.recovering else row.severity
     name = _OF_TARGETS.get(row.state.name, row.state.name)
     return name if name in STATES else "no-data"
 
@@ -103,7 +103,7 @@ def step_heat(ratio: float | None) -> int:
 def rows(view: FleetView) -> dict[str, Row]:
     """Every row by its target, in the order of the view."""
     categories = [name for name, _ in view.categories]
-    return {row.target: _row(row, categories) for row in view.rows}
+    return {row.target: _row(row, place, categories) for place, row in enumerate(view.rows)}
 
 
 def changed(before: Mapping[str, Row], after: Mapping[str, Row]) -> dict[str, Row]:
@@ -116,13 +116,12 @@ def _delta(before: Row | None, row: Row) -> Row:
     return row if before is None else {name: value for name, value in row.items() if before.get(name) != value}
 
 
-def _row(row: FleetRow, categories: Sequence[str]) -> Row:
+def _row(row: FleetRow, place: int, categories: Sequence[str]) -> Row:
     fields: dict[str, Any] = {
         "n": row.target,
+        "i": place,
         "s": state(row),
         "w": row.label,
-        "v": row.severity,
-        "k": row.pending,
         "a": row.about,
         "g": row.group,
         "e": row.engine,
@@ -148,7 +147,7 @@ def _figures(cell: Cell) -> list[float | None]:
 
 
 def _heat(share: float | None) -> int:
-    return 0 if share is None else sum(share >= start for start in _HEAT_FROM)
+    return 0 if share is None else bisect_right(_HEAT_FROM, share)
 
 
 def _rounded(value: float | None, digits: int) -> float | int | None:

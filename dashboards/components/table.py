@@ -14,7 +14,7 @@ import dash_ag_grid as dag
 from service.copy import age, counted
 from service.fleet import FleetView
 
-_GROUPS_SPAN = {"function": "params.data.members === undefined ? 1 : 99"}
+_GROUPS_SPAN = {"function": "columnSpan(params.data)"}
 ROW_HEIGHT, HEADER_HEIGHT = 36, 46
 _THEME = (
     "themeQuartz.withParams({"
@@ -43,6 +43,7 @@ def table() -> dag.AgGrid:
             "theme": {"function": _THEME},
             "domLayout": "autoHeight",
             "rowHeight": ROW_HEIGHT,
+            "getRowHeight": {"function": "rowHeight(params.data)"},
             "headerHeight": HEADER_HEIGHT,
             "animateRows": False,
             "suppressColumnVirtualisation": True,

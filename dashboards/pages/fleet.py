@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any
 
-from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, no_update
+from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, no_update, set_props
 from dash.development.base_component import Component
 
 from dashboards.address import Address
 from dashboards.components.empty import empty, skeleton
-from dashboards.components.filters import choices, filters, toolbar
-from dashboards.components.incidents import incidents
-from dashboards.components.kpis import kpis
-from dashboards.components.rows import STATES, changed
-from dashboards.components.table import columns, table
-from dashboards.components.verdict import status, verdict
-from dashboards.editions import Edition, Editions
+from dashboards.components.filters import toolbar
+from dashboards.components.rows import STATES
+from dashboards.components.table import table
+from dashboards.editions import Editions
+from dashboards.news import PARTS, news
 from dashboards.pages.page import Page
 from dashboards.views import Views
+from service.fleet import ENGINES
 
 
 def layout(_: Address) -> Component:
@@ -48,14 +47,17 @@ def layout(_: Address) -> Component:
                 **{"aria-label": "Targets"},
             ),
             html.Div(id="fleet-empty"),
-            html.Div(hidden=True, id="fleet-states", **{"data-states": _STATES}),
+            html.Div(
+                hidden=True, id="fleet-names", **{"data-icons": json.dumps(_ICONS), "data-names": json.dumps(_NAMES)}
+            ),
         ],
         id="fleet",
     )
 
 
-_STATES = json.dumps([[name, state.icon, state.words] for name, state in STATES.items()])
-"""For assets/fleet.js, worst first."""
+_ICONS = {name: state.icon for name, state in STATES.items()}
+_NAMES = {"state": {name: state.words for name, state in STATES.items()}, "engine": dict(ENGINES)}
+"""Filter -> value -> what people call it."""
 
 
 def _nothing_matches() -> Component:
@@ -65,10 +67,6 @@ def _nothing_matches() -> Component:
         html.Span(id="fleet-hidden"),
         [html.Button("Clear filters", className="button", **{"data-act": "clear"})],
     )
-
-
-def _no_targets() -> Component:
-    return empty("info", "No targets yet", "Add one to draftgauge.yaml, or let discovery find them.")
 
 
 def register(app: Dash, views: Views) -> None:
@@ -86,55 +84,19 @@ def register(app: Dash, views: Views) -> None:
     )
 
     @app.callback(
-        [Output(f"fleet-{name}", "children") for name in PARTS],
-        Output("fleet-table", "columnDefs"),
-        Output("fleet-news", "data"),
+        *(OUTPUTS.get(part, Output(f"fleet-{part}", "children")) for part in PARTS),
         Input("pulse", "data"),
         Input("fleet-span", "data"),
         State("fleet-edition", "data"),
     )
     async def tick(_: object, search: str | None, learned: str | None) -> list[Any]:
         view = await views.fleet(Address.parse(search).span_seconds(views.clock()))
-        return news(editions.of(view), editions.known(learned))
+        told = news(editions.of(view), editions.known(learned))
+        for name, text in told.texts.items():
+            set_props(name, {"children": text})
+        return [told.parts.get(part, no_update) for part in PARTS]
 
 
-PARTS = ("verdict", "status", "incidents", "kpis", "filters", "empty")
+OUTPUTS = {"columns": Output("fleet-table", "columnDefs"), "rows": Output("fleet-news", "data")}
 
-
-def news(edition: Edition, before: Edition | None) -> list[Any]:
-    """What a page that shows ``before`` must be sent: children of ``PARTS``, columns, rows; ``no_update`` for the same.
-
-    Rows are {"since": the edition they change, None where they are all there is, "rows": target -> fields, "gone":
-    targets, "edition", "tick": seconds of a tick}.
-    """
-    view, old = edition.view, None if before is None else before.view
-
-    def unless_same(new: object, known: object, drawn: Any) -> Any:
-        return no_update if old is not None and new == known else drawn
-
-    found, found_before = choices(view), old and choices(old)
-    shown, shown_before = columns(view), old and columns(old)
-    return [
-        unless_same((view.verdict, view.alarm), old and (old.verdict, old.alarm), verdict(view.verdict, view.alarm)),
-        status(view.at, view.status),
-        unless_same(view.incidents, old and old.incidents, incidents(view.incidents)),
-        unless_same(view.kpis, old and old.kpis, kpis(view.kpis)),
-        unless_same(found, found_before, filters(found)),
-        unless_same(bool(view.rows), old and bool(old.rows), [] if view.rows else _no_targets()),
-        unless_same(shown, shown_before, shown),
-        _rows(edition, before if shown == shown_before else None),
-    ]
-
-
-def _rows(edition: Edition, before: Edition | None) -> dict[str, Any]:
-    known = {} if before is None else before.rows
-    return {
-        "since": None if before is None else before.id,
-        "edition": edition.id,
-        "tick": edition.view.tick_seconds,
-        "rows": changed(known, edition.rows),
-        "gone": [target for target in known if target not in edition.rows],
-    }
-
-
-PAGE = Page("/", "Fleet", cast("Any", layout), register)
+PAGE = Page("/", "Fleet", layout, register)
