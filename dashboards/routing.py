@@ -43,6 +43,7 @@ def register(app: Dash, pages: Sequence[Page], views: Views) -> None:
     in_browser("found", Input("find", "value"), prevent_initial_call=True)
     in_browser("firing", Output("announce", "children"), Input("firing", "data"))
     in_browser("heard", Output("pulse", "data"), Input("alive", "data"))
+    in_browser("failed", Input("failed", "data"), prevent_initial_call=True)
     in_browser("tried", Input("poll", "n_intervals"))
 
 

@@ -70,11 +70,13 @@ def shell(pages: Sequence[Page], *, demo: bool) -> Component:
             dcc.Store(id="alive"),
             dcc.Store(id="lease"),
             dcc.Store(id="firing"),
+            dcc.Store(id="failed"),
             dcc.Interval(id="poll", interval=ALIVE_SECONDS * 1000, disabled=True),
             html.Div(id="defaults", hidden=True, **{f"data-{name}": value for name, value in DEFAULTS.items()}),
             html.A("Skip to content", href="#page", className="skip"),
             html.Header(_header(pages, demo=demo), className="header"),
             _lost(),
+            _failed(),
             html.Main(id="page", className="page", tabIndex=-1),
             html.Div(id="announce", className="visually-hidden", **{"aria-live": "polite"}),
             _keys(),
@@ -212,7 +214,19 @@ def _lost() -> Component:
             html.Button("Try now", className="plain", **{"data-act": "try"}),
         ],
         id="lost",
-        className="lost",
+        className="notice-bar lost",
+    )
+
+
+def _failed() -> Component:
+    return html.Div(
+        [
+            icon("octagon-alert"),
+            html.Strong("The service could not answer."),
+            html.Span(["Its log says why: incident ", html.Span(id="failed-incident"), "."]),
+            html.Button("Try again", className="plain", **{"data-act": "refresh"}),
+        ],
+        className="notice-bar failed",
     )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
+from uuid import uuid4
 
-from dash import Dash
+import structlog
+from dash import Dash, set_props
 from dash.backends._fastapi import reset_current_request, set_current_request
 from fastapi import FastAPI, Request
 from starlette.responses import HTMLResponse, Response
@@ -15,6 +17,8 @@ from dashboards import live, routing
 from dashboards.pages import PAGES
 from dashboards.shell import shell
 from dashboards.views import Views
+
+log = structlog.get_logger(__name__)
 
 INDEX = """<!DOCTYPE html>
 <html lang="en">
@@ -58,6 +62,7 @@ def install(server: FastAPI, views: Views, *, demo: bool = False) -> Dash:
         assets_ignore=r"theme\.js",
         suppress_callback_exceptions=True,
         websocket_callbacks=False,
+        on_error=_failed,
         # A page on a second screen is looked at, and never clicked.
         websocket_inactivity_timeout=0,
     )
@@ -74,6 +79,13 @@ def install(server: FastAPI, views: Views, *, demo: bool = False) -> Dash:
     for page in PAGES:
         server.router.routes.insert(0, _route(server, page.path, answer))
     return app
+
+
+def _failed(error: Exception) -> None:
+    """A callback that failed changes nothing of the page but says so, and the log why."""
+    incident = uuid4().hex[:12]
+    log.error("a page could not be answered", incident=incident, exc_info=error)
+    set_props("failed", {"data": incident})
 
 
 def _route(server: FastAPI, path: str, answer: Callable[[Request], Any]) -> Any:

@@ -19,6 +19,7 @@
     socketAt: seconds(), // over the websocket
     knownAt: null, // unix seconds, by the clock of the service
     askedAt: null, // null while nobody needs to ask
+    failedAt: 0,
     mark: null,
     lease: { number: 0, every: null, at: 0, patience: 15 },
 
@@ -85,6 +86,8 @@
       dash.set_props("poll", { disabled: true });
       live.askedAt = null;
     }
+    // Whoever fails again says so again.
+    if (seconds() - live.failedAt > Math.max(2 * every(), 15)) delete document.body.dataset.failed;
     show();
   }
 
@@ -103,6 +106,13 @@
       if (alive.mark === live.mark || alive.mark === null) return dash.no_update;
       live.mark = alive.mark;
       return alive.mark;
+    },
+
+    failed(incident) {
+      live.failedAt = seconds();
+      document.body.dataset.failed = incident;
+      app.write($("failed-incident"), incident);
+      app.announce("The service could not answer");
     },
 
     tried() {

@@ -114,9 +114,11 @@
     each("[data-go]", (element) => mark(element, says(element.dataset.go)));
     each("[data-toggle]", (element) => mark(element, holds(element.dataset.toggle)));
     each("[data-filter]", (element) => {
-      const values = app.parameters(element.dataset.filter);
-      app.write(element, values.length ? values.map((value) => app.fleet?.states()[value]?.words ?? value).join(", ") : "any");
+      const filter = element.dataset.filter;
+      const values = app.parameters(filter).map((value) => app.fleet.name(filter, value));
+      app.write(element, values.join(", ") || "any");
     });
+    each("[data-live-word]", (element) => app.write(element, document.body.dataset.live ?? "live"));
     each(".firing-count", (element) => app.write(element, document.body.dataset.firing ?? ""));
     app.words.fill();
   }
