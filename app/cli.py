@@ -49,6 +49,14 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, or a directory of files")
     inspect.add_argument("--json", action="store_true", help="print one JSON object")
     inspect.set_defaults(command=_inspect)
+
+    categories = commands.add_parser("categories", help="try the rules by which requests fall into categories")
+    trying = categories.add_subparsers(required=True, metavar="COMMAND")
+    test = trying.add_parser("test", help="count the categories of the requests in a file; no prompt is shown")
+    test.add_argument("file", type=Path, metavar="FILE", help="one JSON object a line, or a JSON array")
+    test.add_argument("--config", type=Path, metavar="FILE", help="YAML file with the rules (docs/configuration.md)")
+    test.add_argument("--json", action="store_true", help="print one JSON object")
+    test.set_defaults(command=_test_categories)
     return parser
 
 
@@ -143,6 +151,22 @@ def _inspect(options: argparse.Namespace) -> int:
     from app.inspecting import report
 
     return report(options.paths, as_json=options.json)
+
+
+def _test_categories(options: argparse.Namespace) -> int:
+    from app.config import ConfigError, load
+    from app.records.settings import categories_of
+    from app.records.trial import report
+
+    try:
+        config = load(options.config)
+    except ConfigError as error:
+        return _fail(str(error), 2)
+    try:
+        body = options.file.read_bytes()
+    except OSError as error:
+        return _fail(f"{options.file} cannot be read: {error.strerror}", 2)
+    return report(body, categories_of(config.categories), as_json=options.json)
 
 
 if __name__ == "__main__":

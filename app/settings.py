@@ -25,6 +25,7 @@ from app.fields import (
     Section,
     Whole,
 )
+from app.records.settings import CategoryEntry, Records
 from collectors.target import Target
 
 
@@ -184,6 +185,10 @@ class Config(Section):
     thresholds: Annotated[tuple[Override, ...], Field(strict=False)] = Field(
         default=(), description="other limits of findings, for some series or for all"
     )
+    categories: Annotated[tuple[CategoryEntry, ...], Field(strict=False, max_length=200)] = Field(
+        default=(), description="categories of requests, in the order in which they are asked"
+    )
+    records: Records = Field(default=Records(), description="what is taken of posted records")
 
     def channels_for(self, severity: Severity) -> tuple[str, ...]:
         """Names of the channels that are told of alerts of a severity."""

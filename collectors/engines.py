@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -10,7 +10,9 @@ from pkgutil import iter_modules
 from types import MappingProxyType
 
 import collectors
+from collectors.document import Object
 from collectors.reading import Reader
+from collectors.records import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class EngineReaders:
     logs        reader of its log
     documents   path on the server -> reader of the JSON there (``/server_info``, ``/version``); 404 is normal
     requests    reader of per-request results (response bodies, JSON lines)
+    records     the results in one such document; raises ``Contradiction``
     log_marks   literals that only this engine's log has
     """
 
@@ -32,6 +35,7 @@ class EngineReaders:
     logs: Reader
     documents: Mapping[str, Reader]
     requests: Reader
+    records: Callable[[Object], Iterator[Record]]
     log_marks: tuple[bytes, ...] = ()
 
 

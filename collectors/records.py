@@ -13,9 +13,10 @@ from typing import Any, cast
 
 import orjson
 
+from acceptance.contexts import context_of
 from acceptance.counts import Counts, Spread
 from acceptance.facts import Subject
-from acceptance.series import UNLABELLED, Engine
+from acceptance.series import UNLABELLED
 from acceptance.window import Window, window_id
 from collectors.document import Object
 from collectors.logtime import full_time
@@ -43,6 +44,7 @@ class Record:
     k           draft tokens a step can have accepted
     category    what whoever posted the record says it is
     labels      custom labels of the request: empty where it had none, None where the record does not show the request
+    prompt_tokens
     """
 
     steps: int
@@ -57,10 +59,11 @@ class Record:
     rank: str | None = None
     category: str | None = None
     labels: Object | None = None
+    prompt_tokens: int | None = None
 
 
 def read_records(
-    subject: Subject, text: Text, engine: Engine, records_of: Callable[[Object], Iterator[Record]]
+    subject: Subject, text: Text, engine: str, records_of: Callable[[Object], Iterator[Record]]
 ) -> Reading:
     """Windows of source ``request``, one a request that verified something. A broken record leaves the others be."""
     windows: list[Window] = []
@@ -71,10 +74,32 @@ def read_records(
             continue
         try:
             found = [record for record in records_of(document) if record.steps > 0]
-            windows += [_window(record, subject, engine, text.at, (*where, at)) for at, record in enumerate(found)]
+            for at, record in enumerate(found):
+                position = ":".join(map(str, (*where, at) if record.id is None else (record.id, at)))
+                windows.append(window_of(record, subject, engine, text.at, position))
         except Contradiction as problem:
             rejected.append(Rejected(f"byte {where[0]}", str(problem)))
     return Reading(windows=tuple(windows), rejected=tuple(rejected))
+
+
+def window_of(record: Record, subject: Subject, engine: str, at: float, position: str) -> Window:
+    """The window of a record that was read at ``at``; raises ``Contradiction``.
+
+    ``position`` tells it from others of the series and start; a request's id does, in whatever file it is.
+    """
+    end = record.end if record.end is not None else at
+    start = min(record.start, end) if record.start is not None else end
+    context = None if record.prompt_tokens is None else context_of(record.prompt_tokens)
+    series = subject.series(engine=engine, rank=record.rank, category=_category(record, subject), context=context)
+    return Window(
+        id=window_id(series, "", SURFACE, start, position),
+        series=series,
+        start=start,
+        end=end,
+        source="request",
+        exact=record.accepted is not None,
+        counts=_counts(record, subject.k if record.k is None else record.k),
+    )
 
 
 def objects_in(value: object) -> Iterator[Object]:
@@ -151,23 +176,6 @@ def _loaded(body: bytes) -> Any:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
-
-
-def _window(record: Record, subject: Subject, engine: Engine, at: float, where: tuple[int, int, int]) -> Window:
-    """``where``: offset, document and result; a request's id stands for the first two, in whatever file it is."""
-    end = record.end if record.end is not None else at
-    start = min(record.start, end) if record.start is not None else end
-    series = subject.series(engine=engine, rank=record.rank, category=_category(record, subject))
-    position = ":".join(map(str, where if record.id is None else (record.id, where[-1])))
-    return Window(
-        id=window_id(series, "", SURFACE, start, position),
-        series=series,
-        start=start,
-        end=end,
-        source="request",
-        exact=record.accepted is not None,
-        counts=_counts(record, subject.k if record.k is None else record.k),
-    )
 
 
 def _category(record: Record, subject: Subject) -> str | None:

@@ -6,7 +6,7 @@ from collectors.engines import EngineReaders
 from collectors.sglang.logs import LogReader
 from collectors.sglang.metrics import MetricsReader
 from collectors.sglang.page import PREFIXES
-from collectors.sglang.requests import RequestReader
+from collectors.sglang.requests import RequestReader, records_of
 from collectors.sglang.server_info import ServerInfoReader
 
 ENGINE = EngineReaders(
@@ -16,5 +16,6 @@ ENGINE = EngineReaders(
     logs=LogReader(),
     documents={"/server_info": ServerInfoReader()},
     requests=RequestReader(),
+    records=records_of,
     log_marks=(b"Decode batch", b"Prefill batch", b"server_args=", b"/sglang/", b"SGLang"),
 )

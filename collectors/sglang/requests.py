@@ -29,10 +29,11 @@ class RequestReader:
 
 def read_requests(subject: Subject, text: Text) -> Reading:
     """What ``RequestReader`` reads; it has no state."""
-    return read_records(subject, text, "sglang", _records)
+    return read_records(subject, text, "sglang", records_of)
 
 
-def _records(document: Object) -> Iterator[Record]:
+def records_of(document: Object) -> Iterator[Record]:
+    """The results in a document; raises ``Contradiction``."""
     if "meta_info" in document:
         yield _record(inner(document, "meta_info"), document, document)
     elif "spec_verify_ct" in document:
@@ -78,6 +79,7 @@ def _record(spec: Object, document: Object, request: Object) -> Record:
         category=label(document.get("category")),
         # A record that shows the request shows whether it was labelled.
         labels=inner(request, "custom_labels") if "custom_labels" in request else None,
+        prompt_tokens=count(spec, "prompt_tokens") or count(inner(document, "usage"), "prompt_tokens"),
     )
 
 

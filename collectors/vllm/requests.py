@@ -19,10 +19,11 @@ class RequestReader:
 
     def feed(self, subject: Subject, state: State, text: Text) -> tuple[State, Reading]:
         """A JSON document, or lines of JSON."""
-        return state, read_records(subject, text, "vllm", _records)
+        return state, read_records(subject, text, "vllm", records_of)
 
 
-def _records(document: Object) -> Iterator[Record]:
+def records_of(document: Object) -> Iterator[Record]:
+    """The results in a document; raises ``Contradiction``."""
     metrics = inner(document, "metrics")
     spec = inner(metrics, "speculative_decoding")
     created = moment(document.get("created"))
@@ -36,6 +37,7 @@ def _records(document: Object) -> Iterator[Record]:
         start=created,
         end=None if created is None else created + _duration(metrics),
         category=label(document.get("category")),
+        prompt_tokens=count(inner(document, "usage"), "prompt_tokens"),
     )
 
 

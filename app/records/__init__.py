@@ -1,0 +1,1 @@
+"""Results of single requests that others post, and the categories that requests fall into."""
