@@ -131,8 +131,10 @@ def off(world: Any) -> None:
         (dead, "Drafter is dead, since 11:57; acc_len 3.90 → 1.02."),
         (
             slow,
-            "Drafter fell back to another attention backend, since 11:57. "
-            "Steps take 2.3 times longer; acc_len is normal.",
+            (
+                "Drafter fell back to another attention backend, since 11:57. "
+                "Steps take 2.3 times longer; acc_len is normal."
+            ),
         ),
         (low_rank, "Acceptance is low, rank 3, since 11:57; acc_len 1.70."),
         (pending, "Drafter is dead, it seems: seen for 1 min, and not yet for long enough."),
