@@ -7,7 +7,9 @@ from types import MappingProxyType
 
 from service.catalog import TargetStatus
 
-_ENGINES: Mapping[str, str] = MappingProxyType({"sglang": "SGLang", "vllm": "vLLM"})
+ENGINES: Mapping[str, str] = MappingProxyType({"sglang": "SGLang", "vllm": "vLLM"})
+"""Engine -> what it calls itself."""
+
 _SIZES = (("TP", "tensor_parallel"), ("DP", "data_parallel"), ("CP", "context_parallel"))
 
 
@@ -20,7 +22,7 @@ def text(status: TargetStatus, name: str) -> str | None:
 def engine(status: TargetStatus) -> str:
     """``SGLang``, "" where it is unknown."""
     name = text(status, "engine") or ""
-    return _ENGINES.get(name, name)
+    return ENGINES.get(name, name)
 
 
 def parallelism(status: TargetStatus) -> str:

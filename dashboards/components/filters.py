@@ -11,7 +11,8 @@ from dash.development.base_component import Component
 from dashboards.components.controls import menu
 from dashboards.components.icons import icon
 from dashboards.components.rows import STATES
-from service.fleet import ENGINES, FleetView
+from service.about import ENGINES
+from service.fleet import FleetView
 
 SORTS: tuple[tuple[str, str], ...] = (("", "Worst first"), ("model", "By model"), ("engine", "By engine"))
 _HEATS = ("below 12 %", "12–25 %", "25–40 %", "40–60 %", "over 60 %, or dead")

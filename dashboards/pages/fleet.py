@@ -17,7 +17,7 @@ from dashboards.editions import Editions
 from dashboards.news import PARTS, news
 from dashboards.pages.page import Page
 from dashboards.views import Views
-from service.fleet import ENGINES
+from service.about import ENGINES
 
 
 def layout(_: Address) -> Component:
