@@ -17,6 +17,7 @@ from pathlib import Path
 
 import yaml
 
+from benchmarks.families import SGLANG, VLLM
 from benchmarks.processes import Missing, cpu_seconds, fetch, free_port, load, memory_mb, peak_mb, started, wait_for
 from benchmarks.report import heading, table, verdict
 
@@ -25,16 +26,6 @@ PAGE_LINES = 2_000
 WARM_UP_SECONDS = 30.0
 MOST_OF_A_CORE = 0.20
 """For 50 targets."""
-
-FAMILIES = (
-    "sglang:(spec_(verify_calls_total|accept_length|accept_rate|cap_length|block_accept_length|num_steps|num_draft_tokens)"
-    "|generation_tokens_total|num_requests_total|num_running_reqs|num_queue_reqs|realtime_tokens_total"
-    "|cuda_graph_passes_total|startup_time_seconds)"
-    "|vllm:(spec_decode_num_(drafts|draft_tokens|accepted_tokens|accepted_tokens_per_pos)_total"
-    "|time_to_first_token_seconds_count|inter_token_latency_seconds_(count|sum)|generation_tokens_total"
-    "|num_requests_(running|waiting))|process_start_time_seconds"
-)
-"""What the service reads of a page; Prometheus keeps the same by relabelling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +39,9 @@ class Watcher:
 
 def run(options: Namespace) -> None:
     """Print CPU, memory and scrapes of both."""
-    heading(f"fleet: {options.targets} targets of {PAGE_LINES:,} lines every {INTERVAL_SECONDS} s, both watchers at once")
+    heading(
+        f"fleet: {options.targets} targets of {PAGE_LINES:,} lines every {INTERVAL_SECONDS} s, both watchers at once"
+    )
     if shutil.which("prometheus") is None:
         raise Missing("prometheus (apt-get install prometheus)")
     with tempfile.TemporaryDirectory(prefix="draftgauge-benchmark-") as folder, ExitStack() as running:
@@ -77,8 +70,9 @@ def _measure(watchers: Sequence[Watcher], options: Namespace) -> None:
         ],
     )
     page = fetch(f"{watchers[0].url}/metrics")
-    late, failed = _counter(page, "draftgauge_scrapes_late_total"), _counter(page, "draftgauge_scrapes_total") - (
-        _counter(page, 'draftgauge_scrapes_total{outcome="ok"}')
+    late, failed = (
+        _counter(page, "draftgauge_scrapes_late_total"),
+        _counter(page, "draftgauge_scrapes_total") - (_counter(page, 'draftgauge_scrapes_total{outcome="ok"}')),
     )
     print(f"\nOver {seconds:.0f} s; scrapes due {options.targets * seconds / INTERVAL_SECONDS:.0f}; {load()}.")
     print(f"Of the service since its start: {late:.0f} scrapes late, {failed:.0f} failed.")
@@ -136,15 +130,13 @@ def _draftgauge(directory: Path, urls: Sequence[str]) -> Generator[Watcher]:
 @contextmanager
 def _prometheus(directory: Path, urls: Sequence[str]) -> Generator[Watcher]:
     port, log, config = free_port(), directory / "prometheus.log", directory / "prometheus.yaml"
-    keep = {"source_labels": ["__name__"], "regex": FAMILIES, "action": "keep"}
+    keep = {"source_labels": ["__name__"], "regex": "|".join((*SGLANG, *VLLM)), "action": "keep"}
     job = {
         "job_name": "engines",
         "metric_relabel_configs": [keep],
         "static_configs": [{"targets": [url.removeprefix("http://") for url in urls]}],
     }
-    config.write_text(
-        yaml.safe_dump({"global": {"scrape_interval": f"{INTERVAL_SECONDS}s"}, "scrape_configs": [job]})
-    )
+    config.write_text(yaml.safe_dump({"global": {"scrape_interval": f"{INTERVAL_SECONDS}s"}, "scrape_configs": [job]}))
     command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={directory / 'tsdb'}"]
     command += [f"--web.listen-address=127.0.0.1:{port}", "--storage.tsdb.retention.time=1h"]
     url = f"http://127.0.0.1:{port}"

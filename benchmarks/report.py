@@ -23,7 +23,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         ]
         return f"| {' | '.join(padded)} |"
 
-    rule = [("-" * (width - 1) + ":") if to_right else "-" * width for width, to_right in zip(widths, right, strict=True)]
+    rule = [
+        ("-" * (width - 1) + ":") if to_right else "-" * width for width, to_right in zip(widths, right, strict=True)
+    ]
     print("\n".join([line(cells[0]), line(rule), *map(line, cells[1:])]), flush=True)
 
 
