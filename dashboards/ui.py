@@ -78,6 +78,8 @@ def install(server: FastAPI, views: Views, *, demo: bool = False) -> Dash:
     answer = _answer(app)
     for page in PAGES:
         server.router.routes.insert(0, _route(server, page.path, answer))
+    # Dash gathers its scripts at the first request to a path of its own; the first page asked for comes before that.
+    cast("Any", app)._setup_server()  # noqa: SLF001
     return app
 
 
