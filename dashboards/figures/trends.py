@@ -14,7 +14,7 @@ from dashboards.figures.chart import Chart, Look, segments
 from dashboards.figures.marks import notes, shapes
 from dashboards.figures.templates import TEMPLATES, rgba
 from dashboards.figures.words import at_axis, escaped, evidence, per_bucket
-from service.copy import amount, length
+from service.copy import amount
 from service.trends import Line, TrendsView
 
 HEIGHT = 556
@@ -90,17 +90,16 @@ def time_range(view: TrendsView, look: Look) -> list[int]:
 
 
 def hover_texts(line: Line, since: int = 0) -> list[str | None]:
-    """Of every bucket from ``since`` on: its figure and what it rests on, None where there is no data."""
+    """Of every bucket from ``since`` on what its figure rests on, None where there is no data."""
     told = zip(line.acc_len, line.lower, line.upper, line.steps, strict=True)
     return [
-        None if value is None else f"<b>{length(value)}</b>  {evidence(lower, upper, line.expected, steps)}"
+        None if value is None else evidence(lower, upper, line.expected, steps)
         for value, lower, upper, steps in list(told)[since:]
     ]
 
 
 def steps_texts(view: TrendsView, since: int = 0) -> list[str | None]:
-    words = per_bucket(view.step)
-    return [None if steps is None else f"<b>{amount(steps)}</b> {words}" for steps in view.steps[since:]]
+    return [None if steps is None else amount(steps) for steps in view.steps[since:]]
 
 
 def ribbon(line: Line, view: TrendsView, look: Look, since: int = 0) -> tuple[list[int | None], list[float | None]]:
@@ -165,7 +164,7 @@ def _line(line: Line, chart: Chart, look: Look) -> dict[str, Any]:
     return {
         **_points(line, chart, look),
         "line": {"width": 1.75, "color": colour_of(line, chart, look)},
-        "hoverinfo": "x+name+text",
+        "hovertemplate": "<b>%{y:.2f}</b>  %{hovertext}",
         "hovertext": hover_texts(line),
     }
 
@@ -213,7 +212,7 @@ def _bars(chart: Chart, look: Look) -> dict[str, Any]:
         # A bucket is named by its end, and its bar ends there.
         "offset": -step * (1 + BAR_SHARE) / 2,
         "width": step * BAR_SHARE,
-        "hoverinfo": "x+name+text",
+        "hovertemplate": f"<b>%{{hovertext}}</b> {per_bucket(chart.view.step)}",
         "hovertext": steps_texts(chart.view),
         **_time(chart.view, look),
         "y": np.round(_array(chart.view.steps)),

@@ -9,7 +9,7 @@ from typing import Any, cast
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, no_update
 from dash.development.base_component import Component
 
-from acceptance.query import AcceptanceQuery, BadQuery
+from acceptance.query import AcceptanceQuery
 from dashboards.address import Address
 from dashboards.components import trends_labels, trends_table
 from dashboards.components.empty import empty, skeleton
@@ -140,10 +140,7 @@ def register(app: Dash, views: Views) -> None:
         drawing = drawings.known(drawn, key)
         if drawing is not None and not is_live(query, drawing.chart.view.step, now):
             return told({})
-        try:
-            view = await views.trends(query, look.zone)
-        except BadQuery as problem:
-            return told(failure(problem))
+        view = await views.trends(query, look.zone)
         chart = Chart.of(view, now)
         at = now if is_live(query, view.step, now) else None
         since = None if drawing is None else news(drawing, chart, look)
@@ -249,12 +246,6 @@ def nothing(address: Address) -> Component:
         return empty("list-filter", "No data", "No verify step in this range passes the filters.", [action])
     action = html.Button("Last 24 hours", className="button", **{"data-go": "from=now-1d&to="})
     return empty("circle-dashed", "No data", "No verify step was told of in this range.", [action])
-
-
-def failure(problem: BadQuery) -> Parts:
-    action = html.Button("Last 4 hours", className="button", **{"data-go": "from=&to="})
-    box = empty("circle-alert", "The query failed", str(problem), [action], error=True)
-    return {"verdict": "", "status": [], "empty": box, "chart": "trends-empty", "labels": [], "drawing": None}
 
 
 PAGE = Page("/trends", "Trends", cast("Any", layout), register)
