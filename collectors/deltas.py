@@ -58,7 +58,7 @@ class Change:
     start      since when, unix seconds
     counters   changes that are known, none below 0; a counter that is missing here is unknown, not unchanged
     known      False at the first look at a process: nothing can be said yet
-    problem    why nothing can be said, where that needs saying
+    problem    why nothing, or not of all counters, can be said, where that needs saying
     """
 
     incarnation: str
@@ -136,7 +136,7 @@ def _next_look(before: _Process, seen: Seen, values: _Values, at: float) -> tupl
             }
             after = _remember(process, {**last, **values}, seen, at)
             differences = _differences(last, values, complete=before["complete"]) if comparable else {}
-            return after, Change(before["incarnation"], before["at"], differences, known=True)
+            return after, Change(before["incarnation"], before["at"], differences, known=True, problem=_beyond(values))
         case "restarted":
             process = _life(seen, before["number"] + 1, _newest(before["newest"], seen.started), before["met"])
             if seen.started == before["started"] and seen.token == before["token"]:
@@ -192,6 +192,12 @@ def _remember(process: _Process, values: _Values, seen: Seen, at: float) -> _Pro
     counters = [[list(key), value] for key, value in islice(values.items(), MOST_COUNTERS)]
     complete = seen.complete and len(values) <= MOST_COUNTERS
     return {**process, "at": at, "complete": complete, "torn": not seen.complete, "counters": counters}
+
+
+def _beyond(values: _Values) -> str | None:
+    if len(values) <= MOST_COUNTERS:
+        return None
+    return f"{len(values)} counters, of which {MOST_COUNTERS} are followed: too many categories or models"
 
 
 def _differences(last: _Values, values: _Values, *, complete: bool) -> dict[Key, float]:

@@ -12,6 +12,7 @@ from zlib import crc32
 import aiohttp
 import structlog
 
+from acceptance.facts import Subject
 from acceptance.health import Health
 from collectors.deltas import set_back
 from collectors.engines import EngineReaders, engine_of, engines
@@ -22,6 +23,8 @@ from collectors.target import Target
 log = structlog.get_logger(__name__)
 
 PAGE_LIMIT_BYTES = 64 * 1024 * 1024
+LONG_PAGE_BYTES = 1024 * 1024
+"""Several times what an engine's page has: of 10 MB of request categories the reader takes seconds."""
 SLOW_SECONDS = 0.1
 """SGLang renders its page on the loop that serves requests: a page this slow costs its users, so it is asked less."""
 MOST_BACK_OFF = 4
@@ -180,11 +183,11 @@ class Scraper:
         """Read the page. Where it shows a new process, first learn what that process says of itself."""
         assert progress.engine is not None
         reader = progress.engine.metrics
-        state, reading = reader.feed(self._sink.subject(target), progress.state, text)
+        state, reading = await _fed(reader, self._sink.subject(target), progress.state, text)
         if progress.state and state.get("incarnation") != progress.state.get("incarnation"):
             progress.absent_documents.clear()
             await self._documents(target, progress, text.at)
-            return reader.feed(self._sink.subject(target), progress.state, text)
+            return await _fed(reader, self._sink.subject(target), progress.state, text)
         return state, reading
 
     def _reason(self, problem: Exception) -> str:
@@ -215,6 +218,13 @@ class Scraper:
                 if left < 0:
                     raise Unreadable(f"{path} is larger than {PAGE_LIMIT_BYTES} bytes")
             return b"".join(chunks)
+
+
+async def _fed(reader: Reader, subject: Subject, state: State, text: Text) -> tuple[State, Reading]:
+    """What the reader makes of a page; of a long one in a thread, so that it holds up nobody else."""
+    if len(text.body) < LONG_PAGE_BYTES:
+        return reader.feed(subject, state, text)
+    return await asyncio.to_thread(reader.feed, subject, state, text)
 
 
 def _told(health: tuple[Health, ...], look: Health) -> tuple[Health, ...]:

@@ -221,6 +221,7 @@ def test_counters_beyond_the_limit_are_not_followed_and_not_counted_anew(monkeyp
     state, _ = look(state, 2.0, many)
     _, change = look(state, 3.0, {key: value + 1.0 for key, value in many.items()})
     assert list(change.counters.values()) == [1.0] * 20
+    assert change.problem is not None, "a category too many must not go unsaid"
 
 
 KEYS: list[Key] = [("steps", "0"), ("steps", "1"), ("tokens", "0")]
