@@ -16,6 +16,9 @@ from alerts.notify.channel import Surroundings as ChannelSurroundings
 from alerts.outbox import Outbox
 from app.judging import fleet, surroundings
 from app.metrics import Metrics
+from app.records.admission import Admission
+from app.records.intake import Intake
+from app.records.settings import categories_of
 from app.settings import Config
 from app.writer import Writer
 from collectors.scrape import METRICS, Scraper
@@ -43,6 +46,7 @@ class Assembly:
     state: StateStore
     catalog: Catalog
     writer: Writer
+    intake: Intake
     scraper: Scraper
     tailer: Tailer
     evaluator: Evaluator
@@ -76,6 +80,7 @@ async def assembled(config: Config, clock: Callable[[], float], metrics: Metrics
             state=state,
             catalog=catalog,
             writer=writer,
+            intake=_intake(config, history, writer, catalog, metrics, clock),
             scraper=Scraper(
                 session,
                 writer,
@@ -95,6 +100,13 @@ async def assembled(config: Config, clock: Callable[[], float], metrics: Metrics
             reads=Reads(history, state, catalog, clock),
             readers=readers,
         )
+
+
+def _intake(
+    config: Config, history: History, writer: Writer, catalog: Catalog, metrics: Metrics, clock: Callable[[], float]
+) -> Intake:
+    admission = Admission(catalog, categories_of(config.categories), any_target=config.records.any_target)
+    return Intake(history, writer, admission, metrics, clock, asyncio.to_thread)
 
 
 async def _stores(config: Config, closing: AsyncExitStack) -> tuple[History, StateStore]:

@@ -92,6 +92,12 @@ class Metrics:
             ["reason"],
             registry=registry,
         )
+        self._records = Counter(
+            "draftgauge_records",
+            "Posted records, by outcome: accepted, duplicate, rejected.",
+            ["outcome"],
+            registry=registry,
+        )
         self._acceptance_missing = Counter(
             "draftgauge_acceptance_missing",
             "Pages served without acceptance, since history could not be read in time.",
@@ -147,6 +153,12 @@ class Metrics:
     def access_refused(self, reason: str) -> None:
         """A request was refused for who sent it (``app.access.gate.AccessObserver``)."""
         self._access_refused.labels(reason).inc()
+
+    def records_taken(self, accepted: int, duplicates: int, rejected: int) -> None:
+        """A body of posted records was answered (``app.records.intake.IntakeObserver``)."""
+        self._records.labels("accepted").inc(accepted)
+        self._records.labels("duplicate").inc(duplicates)
+        self._records.labels("rejected").inc(rejected)
 
     def acceptance_missing(self) -> None:
         """A page has to be served without acceptance."""

@@ -19,6 +19,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from fastapi import FastAPI
 
 from app.access.callers import Callers
+from app.api import requests
 from app.api.application import create_app
 from app.api.readiness import Readiness
 from app.assembly import Assembly, assembled
@@ -95,6 +96,7 @@ class Runtime:
             host_names=self._config.host_names,
             demo=self._demo is not None,
         )
+        requests.install(app, parts.intake, self.readiness)
         add_pages(app, self._views, demo=self._demo)
         return app
 

@@ -66,6 +66,8 @@ class Writer:
         self._queue: deque[Read] = deque()
         self._windows = 0
         self._in_hand = 0
+        # By identity: a reading has no hash, and is held by the queue or by a commit until it is told of.
+        self._awaited: dict[int, asyncio.Future[bool]] = {}
         self._changed = asyncio.Condition()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
 
@@ -79,6 +81,14 @@ class Writer:
             return False
         self._take(read)
         return True
+
+    def submit(self, read: Read) -> asyncio.Future[bool] | None:
+        """Take a reading unless there is no room. The future is whether it was committed; else it cannot be stored."""
+        if len(self._queue) >= QUEUE_LIMIT or self._windows >= WINDOWS_LIMIT:
+            return None
+        committed = self._awaited[id(read)] = asyncio.get_running_loop().create_future()
+        self._take(read)
+        return committed
 
     async def put(self, read: Read) -> None:
         """Take a reading once there is room."""
@@ -127,6 +137,7 @@ class Writer:
             raise
         finally:
             self._in_hand = 0
+        self._tell(reads, stored=True)
         self._observer.committed(windows, len(reads), loop.time() - started)
         self._observer.waiting(len(self._queue))
         async with self._changed:
@@ -143,10 +154,18 @@ class Writer:
                     return sum([await self._commit_surely([read]) for read in reads])
                 log.exception("a reading cannot be stored", target=reads[0].target, surface=reads[0].surface)
                 self._observer.rejected(reads[0].target, 1)
+                self._tell(reads, stored=False)
                 return 0
             except Exception:
                 log.exception("the store is unavailable; trying again", reads=len(reads))
                 await asyncio.sleep(RETRY_SECONDS)
+
+    def _tell(self, reads: list[Read], *, stored: bool) -> None:
+        """Whoever waits for these."""
+        for read in reads:
+            waiting = self._awaited.pop(id(read), None)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(stored)
 
     async def _in_thread(self, reads: list[Read]) -> int:
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, self._commit, reads))

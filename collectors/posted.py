@@ -45,6 +45,11 @@ class Posted:
     target: str
     windows: tuple[Window, ...]
 
+    @property
+    def id(self) -> int:
+        """The same whenever it is sent again: that of its first window."""
+        return self.windows[0].id
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:

@@ -25,21 +25,22 @@ def install(app: FastAPI) -> None:
 def body(document: Mapping[str, Any]) -> str:
     """HTML of an OpenAPI document: every path with its parameters and the fields of its answer."""
     operations = "".join(
-        _operation(path, operation, document)
+        _operation(method, path, operation, document)
         for path, methods in document["paths"].items()
-        for operation in methods.values()
+        for method, operation in methods.items()
     )
     return f'<p>{escape(document["info"]["description"])} As <a href="/openapi.json">OpenAPI</a>.</p>{operations}'
 
 
-def _operation(path: str, operation: Mapping[str, Any], document: Mapping[str, Any]) -> str:
-    link = f'<a href="{escape(path)}">{escape(path)}</a>' if "{" not in path else escape(path)
+def _operation(method: str, path: str, operation: Mapping[str, Any], document: Mapping[str, Any]) -> str:
+    can_be_followed = method == "get" and "{" not in path
+    link = f'<a href="{escape(path)}">{escape(path)}</a>' if can_be_followed else escape(path)
     rows = [(item["name"], item.get("description", "")) for item in operation.get("parameters", ())]
     content = operation["responses"]["200"].get("content", {})
     schema = content.get("application/json", {}).get("schema", {})
     fields = list(_fields(schema, document, ""))
     return (
-        f"<h2>GET {link}</h2><p>{escape(operation['summary'])}.</p>"
+        f"<h2>{method.upper()} {link}</h2><p>{escape(operation['summary'])}.</p>"
         + (f"<h3>Parameters</h3>{_table(rows)}" if rows else "")
         + (f"<h3>Answer</h3>{_table(fields)}" if fields else "")
     )

@@ -229,3 +229,18 @@ class ProblemAnswer(BaseModel):
     status: int
     detail: str
     parameter: str | None = Field(None, description="the parameter at fault")
+
+
+class RejectedRecord(_Answer):
+    """A posted record that was not taken."""
+
+    line: int = Field(description="line of the body, or item of the array, from 1")
+    reason: str = Field(description="what is wrong with it")
+
+
+class RecordsAnswer(_Answer):
+    """What became of posted records."""
+
+    accepted: int = Field(description="records that are new, and on disk now")
+    duplicates: int = Field(description="records that were there already, or twice in the body")
+    rejected: list[RejectedRecord] = Field(description="records that were not taken")

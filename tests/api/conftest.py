@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from acceptance.categories import Categories, Rule
 from acceptance.counts import Counts
 from acceptance.facts import Fact
 from acceptance.health import Health
@@ -17,9 +19,13 @@ from acceptance.series import Series
 from acceptance.window import Source, Window, window_id
 from app.access.callers import Callers
 from app.access.settings import Access
+from app.api import requests
 from app.api.application import create_app
 from app.api.readiness import Readiness
 from app.metrics import Metrics
+from app.records.admission import Admission
+from app.records.intake import Intake
+from app.writer import Writer
 from collectors.reading import Reading, Rejected
 from collectors.sink import Read
 from collectors.target import Target
@@ -190,10 +196,34 @@ def callers() -> Callers:
 
 
 @pytest.fixture
+def writer(history: History, state: SqlState, catalog: Catalog, metrics: Metrics) -> Iterator[Writer]:
+    """It commits when a test runs it."""
+    writer = Writer(history, state, catalog, metrics)
+    yield writer
+    writer.close()
+
+
+@pytest.fixture
+def rules() -> tuple[Rule, ...]:
+    return ()
+
+
+@pytest.fixture
+def intake(history: History, writer: Writer, catalog: Catalog, metrics: Metrics, rules: tuple[Rule, ...]) -> Intake:
+    admission = Admission(catalog, Categories(rules), any_target=False)
+    return Intake(history, writer, admission, metrics, lambda: NOW, asyncio.to_thread)
+
+
+@pytest.fixture
 def app(
-    reads: Reads, metrics: Metrics, readiness: Readiness, executor: ThreadPoolExecutor, callers: Callers
+    reads: Reads,
+    metrics: Metrics,
+    readiness: Readiness,
+    executor: ThreadPoolExecutor,
+    callers: Callers,
+    intake: Intake,
 ) -> FastAPI:
-    return create_app(
+    app = create_app(
         reads,
         metrics=metrics,
         readiness=readiness,
@@ -201,6 +231,8 @@ def app(
         callers=callers,
         host_names=["draftgauge.example"],
     )
+    requests.install(app, intake, readiness)
+    return app
 
 
 @pytest.fixture
