@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 HOUSEKEEPING_SECONDS = 3600.0
 GARBAGE_THRESHOLDS = (10_000, 20, 20)
-"""An answer over a day makes a million objects, none of them in a circle: Python's own (700, 10, 10) take 40 % longer."""
+"""An answer over a day makes a million objects, none in a circle: with Python's (700, 10, 10) it takes 40 % longer."""
 OUTBOX_DRAIN_SECONDS = 10.0
 SLOWEST_ANSWER_SECONDS = 5
 
