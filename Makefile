@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-DEBIAN_PACKAGES := prometheus
+DEBIAN_PACKAGES := prometheus docker-compose
 
 .PHONY: run test lint types check packages lock bench e2e-vllm clean
 
