@@ -7,7 +7,9 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+import duckdb
 import structlog
+from sqlalchemy.exc import DataError, DBAPIError, StatementError
 
 from acceptance.facts import Subject
 from collectors.sink import Read
@@ -25,6 +27,7 @@ BATCH_WINDOWS = 5_000
 GATHER_SECONDS = 1.0
 """A commit takes about as long for a hundred windows as for one."""
 RETRY_SECONDS = 1.0
+LONGEST_RETRY_SECONDS = 15.0
 
 
 class Knowledge(Protocol):
@@ -146,19 +149,25 @@ class Writer:
 
     async def _commit_surely(self, reads: list[Read]) -> int:
         """Commit all, however long the store is unavailable; set aside only a reading that cannot be stored at all."""
+        wait = RETRY_SECONDS
         while True:
             try:
                 return await self._in_thread(reads)
-            except (TypeError, ValueError, OverflowError):
-                if len(reads) > 1:
-                    return sum([await self._commit_surely([read]) for read in reads])
-                log.exception("a reading cannot be stored", target=reads[0].target, surface=reads[0].surface)
-                self._observer.rejected(reads[0].target, 1)
-                self._tell(reads, stored=False)
-                return 0
-            except Exception:
-                log.exception("the store is unavailable; trying again", reads=len(reads))
-                await asyncio.sleep(RETRY_SECONDS)
+            except Exception as problem:
+                if _lies_in_the_reading(problem):
+                    return await self._commit_apart(reads, problem)
+                log.error("the store is unavailable; trying again", reads=len(reads), wait=wait, exc_info=problem)
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, LONGEST_RETRY_SECONDS)
+
+    async def _commit_apart(self, reads: list[Read], problem: Exception) -> int:
+        """Of readings that cannot be stored together: all but those that cannot be stored alone."""
+        if len(reads) > 1:
+            return sum([await self._commit_surely([read]) for read in reads])
+        log.error("a reading cannot be stored", target=reads[0].target, surface=reads[0].surface, exc_info=problem)
+        self._observer.rejected(reads[0].target, 1)
+        self._tell(reads, stored=False)
+        return 0
 
     def _tell(self, reads: list[Read], *, stored: bool) -> None:
         """Whoever waits for these."""
@@ -192,3 +201,10 @@ class Writer:
                 cursors=[Cursor(read.target, read.surface, read.state, read.at) for read in newest.values()],
             )
         )
+
+
+def _lies_in_the_reading(problem: Exception) -> bool:
+    """Whether it would come again however sound the store is."""
+    if isinstance(problem, StatementError):
+        return isinstance(problem, DataError) or not isinstance(problem, DBAPIError)
+    return isinstance(problem, TypeError | ValueError | OverflowError | duckdb.DataError)
