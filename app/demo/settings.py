@@ -8,6 +8,8 @@ from app.demo.scheduler import Pace
 from app.demo.workload import Workload
 
 EXPECTED_DRAFT_BACKEND = "trtllm_mha"
+RESET_MAX_RUNNING = 48
+"""What SGLang resets the limit of running requests to, where speculation is on and nobody set it."""
 SLOW_DRAFTER = 1.35
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -193,10 +194,10 @@ def test_many_engines_in_one_process_with_pages_for_benchmarks(launch_many: Call
 
 
 def test_a_fleet_runs_and_stops(tmp_path: Path) -> None:
-    specs = (DEMO[0], DEMO[5])
+    specs = (replace(DEMO[0], count=1), DEMO[-1])
     with running(specs, tmp_path, speed=20) as fleet:
         names = [(member.name, member.group, member.engine) for member in fleet.members]
-        assert names == [("sglang-1", "kimi-k3-a", "sglang"), ("vllm-2", "kimi-k3-b", "vllm-rust")]
+        assert names == [("sglang", "kimi-k3-a", "sglang"), ("vllm-rust", "kimi-k3-b", "vllm-rust")]
         pages = [httpx.get(f"{member.url}/metrics").text for member in fleet.members]
         assert "sglang:spec_accept_length" in pages[0]
         assert pages[1].endswith("# EOF\n")

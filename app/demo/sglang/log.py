@@ -9,7 +9,7 @@ from typing import Any
 from app.demo.events import Prefill
 from app.demo.exposition import surface
 from app.demo.face import local_time
-from app.demo.settings import EXPECTED_DRAFT_BACKEND, Life, Settings
+from app.demo.settings import EXPECTED_DRAFT_BACKEND, RESET_MAX_RUNNING, Life, Settings
 
 
 def stamped(at: float, message: str, prefix: str = "") -> str:
@@ -81,6 +81,8 @@ def start_up(settings: Settings, life: Life, server_args: dict[str, Any]) -> Ite
     if settings.k:
         expected = settings.draft_attention_backend == EXPECTED_DRAFT_BACKEND
         told.add("expected drafter" if expected else "drafter fallback")
+        if settings.pace.max_running == RESET_MAX_RUNNING:
+            told.add("requests capped")
     fields = {
         "k": settings.k,
         "window": settings.k + 1,

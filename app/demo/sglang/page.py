@@ -166,9 +166,11 @@ class Page:
             rows["sglang:http_responses_total"].append((labels, answers))
         for (method, path), answers in requests.items():
             labels = (("endpoint", path), ("method", method))
-            running = active if method == "POST" else int(path == "/metrics")
+            serving = path == "/v1/chat/completions"
+            running = active if serving else int(path == "/metrics")
+            unanswered = running + (state.aborted if serving else 0)
             rows["sglang:http_requests_active"].append((labels, running))
-            rows["sglang:http_requests_total"].append((labels, answers + running))
+            rows["sglang:http_requests_total"].append((labels, answers + unanswered))
         for phase, seconds in startup_times(self._settings, self._life).items():
             labels = tuple(sorted({**self._base, "phase": phase}.items()))
             rows["sglang:startup_time_seconds"].append((labels, seconds))
