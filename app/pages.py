@@ -14,6 +14,7 @@ from app.judging import surroundings
 from dashboards import ui
 from dashboards.views import Views
 from service.fleet import FleetReads
+from service.target import TargetReads
 from service.trends import TrendsReads
 
 
@@ -22,7 +23,7 @@ def views_of(parts: Assembly) -> Views:
     rulebook = surroundings(parts.config).rulebook
     sources = parts.history, parts.state, parts.catalog, lambda: rulebook
     in_thread = partial(asyncio.get_running_loop().run_in_executor, parts.readers)
-    return Views(FleetReads(*sources), TrendsReads(*sources), in_thread, parts.clock)
+    return Views(FleetReads(*sources), TrendsReads(*sources), TargetReads(*sources), in_thread, parts.clock)
 
 
 def add_pages(app: FastAPI, views: Views, *, demo: inbox.Inbox | None = None) -> None:

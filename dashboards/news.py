@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from dash import html
 from dash.development.base_component import Component
@@ -14,12 +14,15 @@ from dashboards.components.empty import empty
 from dashboards.components.filters import choices, filters
 from dashboards.components.incidents import incident_texts, incidents
 from dashboards.components.kpis import kpi_texts, kpis
-from dashboards.components.rows import changed
+from dashboards.components.rows import Row, changed
 from dashboards.components.table import columns
 from dashboards.components.texts import Texts
 from dashboards.components.verdict import status, status_texts, verdict
 from dashboards.editions import Edition
 from service.fleet import LIVE_SECONDS, FleetView
+
+FleetEdition: TypeAlias = Edition[FleetView, dict[str, Row]]
+"""With its rows as they travel, by target."""
 
 
 @dataclass(slots=True)
@@ -30,7 +33,7 @@ class News:
     texts: Texts = field(default_factory=Texts)
 
 
-def news(edition: Edition, before: Edition | None) -> News:
+def news(edition: FleetEdition, before: FleetEdition | None) -> News:
     """What a page that shows ``before`` is sent; all there is where it shows nothing."""
     new, old = edition.view, None if before is None else before.view
     told = News()
@@ -69,7 +72,7 @@ def _no_targets() -> Component:
     return empty("info", "No targets yet", "Add one to draftgauge.yaml, or let discovery find them.")
 
 
-def _rows(edition: Edition, before: Edition | None) -> dict[str, Any]:
+def _rows(edition: FleetEdition, before: FleetEdition | None) -> dict[str, Any]:
     """For assets/fleet.js.
 
     since, edition   what they change (None where they are all there is) into what
@@ -77,15 +80,15 @@ def _rows(edition: Edition, before: Edition | None) -> dict[str, Any]:
     told             when something was told last, unix seconds
     rows, gone       target -> fields; targets that are no more
     """
-    known = {} if before is None else before.rows
+    known = {} if before is None else before.made
     view = edition.view
     return {
         "since": None if before is None else before.id,
         "edition": edition.id,
         "tick": view.tick_seconds,
         "told": None if view.told_at is None else round(view.told_at),
-        "rows": changed(known, edition.rows),
-        "gone": [target for target in known if target not in edition.rows],
+        "rows": changed(known, edition.made),
+        "gone": [target for target in known if target not in edition.made],
     }
 
 

@@ -11,6 +11,7 @@ from dash.development.base_component import Component
 from dashboards.address import DEFAULTS, REFRESH_SECONDS, THEMES
 from dashboards.components.controls import menu
 from dashboards.components.icons import icon
+from dashboards.components.target import drawer
 from dashboards.live import ALIVE_SECONDS
 from dashboards.pages.page import Page
 
@@ -71,6 +72,8 @@ def shell(pages: Sequence[Page], *, demo: bool) -> Component:
             dcc.Store(id="lease"),
             dcc.Store(id="firing"),
             dcc.Store(id="failed"),
+            dcc.Store(id="target-asked"),
+            dcc.Store(id="target-edition"),
             dcc.Interval(id="poll", interval=ALIVE_SECONDS * 1000, disabled=True),
             html.Div(id="defaults", hidden=True, **{f"data-{name}": value for name, value in DEFAULTS.items()}),
             html.A("Skip to content", href="#page", className="skip"),
@@ -79,6 +82,7 @@ def shell(pages: Sequence[Page], *, demo: bool) -> Component:
             _failed(),
             html.Main(id="page", className="page", tabIndex=-1),
             html.Div(id="announce", className="visually-hidden", **{"aria-live": "polite"}),
+            drawer(),
             _keys(),
         ],
     )

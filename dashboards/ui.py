@@ -13,7 +13,7 @@ from dash.backends._fastapi import reset_current_request, set_current_request
 from fastapi import FastAPI, Request
 from starlette.responses import HTMLResponse, Response
 
-from dashboards import live, routing
+from dashboards import details, live, routing
 from dashboards.pages import PAGES
 from dashboards.shell import shell
 from dashboards.views import Views
@@ -73,6 +73,7 @@ def install(server: FastAPI, views: Views, *, demo: bool = False) -> Dash:
     app.layout = lambda: shell(PAGES, demo=demo)
     routing.register(app, PAGES, views)
     live.register(app, views)
+    details.register(app, views)
     for page in PAGES:
         page.register(app, views)
     answer = _answer(app)

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 from acceptance.query import AcceptanceQuery
 from dashboards.pulse import Pulse
 from service.fleet import FleetView
+from service.target import TargetPage
 from service.trends import TrendsView
 
 Result = TypeVar("Result")
@@ -26,6 +27,12 @@ class FleetReads(Protocol):
     def view(self, now: float, span_seconds: float) -> FleetView: ...
 
 
+class TargetReads(Protocol):
+    """``service.target``."""
+
+    def page(self, name: str, now: float, zone: tzinfo) -> TargetPage | None: ...
+
+
 class TrendsReads(Protocol):
     """``service.trends``."""
 
@@ -39,9 +46,17 @@ class Views:
     ``pulse`` told of something new in between. Whoever commits or evaluates lets it beat.
     """
 
-    def __init__(self, fleet: FleetReads, trends: TrendsReads, in_thread: InThread, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        fleet: FleetReads,
+        trends: TrendsReads,
+        target: TargetReads,
+        in_thread: InThread,
+        clock: Callable[[], float],
+    ) -> None:
         self._fleet = fleet
         self._trends = trends
+        self._target = target
         self._in_thread = in_thread
         self._kept: dict[object, tuple[float, asyncio.Future[Any]]] = {}
         self.clock = clock
@@ -51,6 +66,11 @@ class Views:
         """The fleet now, with heartbeats over the last ``span_seconds``."""
         key = ("fleet", span_seconds, self.pulse.mark)
         return await self._shared(key, lambda: self._fleet.view(self.clock(), span_seconds))
+
+    async def target(self, name: str, zone: tzinfo = UTC) -> TargetPage | None:
+        """A target now, None where there is none of this name; ``zone`` is that of the times in its words."""
+        key = ("target", name, zone, self.pulse.mark)
+        return await self._shared(key, lambda: self._target.page(name, self.clock(), zone))
 
     async def trends(self, query: AcceptanceQuery, zone: tzinfo = UTC) -> TrendsView:
         """Acceptance over the range of ``query``; ``zone`` is that of the times in its words."""

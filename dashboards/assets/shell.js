@@ -199,6 +199,7 @@
   }
 
   let typed = 0;
+  let back = null; // what had the focus before the drawer
 
   dash.draftgauge = Object.assign(dash.draftgauge ?? {}, {
     theme,
@@ -222,6 +223,23 @@
         typed = 0;
         app.go({ find: value ?? "" });
       }, 300);
+    },
+
+    // The drawer opens at once, and is filled when the answer comes; it takes the focus, and gives it back.
+    opened(search, mark) {
+      const name = asked().get("open");
+      const was = document.body.dataset.opened;
+      if (name === null) {
+        delete document.body.dataset.opened;
+        if (was !== undefined) back?.focus?.();
+        return was === undefined ? [dash.no_update, dash.no_update] : [null, ""];
+      }
+      document.body.dataset.opened = name;
+      if (was !== name) {
+        back = was === undefined ? document.activeElement : back;
+        requestAnimationFrame(() => $("target-name")?.focus({ preventScroll: true }));
+      }
+      return [{ name, mark, zone: -new Date().getTimezoneOffset() }, name];
     },
 
     firing(count) {

@@ -10,6 +10,7 @@ from dash import html
 from dash.development.base_component import Component
 
 from dashboards.components.icons import SEVERITY_ICONS, icon
+from dashboards.components.remedies import remedy
 from dashboards.components.texts import Texts
 from dashboards.components.times import age, clock
 from service.copy import counted
@@ -64,26 +65,6 @@ def _figures(incident: Incident, number: int) -> list[tuple[str, str]]:
             figure, meaning = value, ""
         texts += [(f"incident-{number}-{place}", figure), (f"incident-{number}-{place}-means", meaning)]
     return texts
-
-
-def remedy(text: str, verb: str, flag: str | None) -> Component:
-    """The first thing to do: a line of the runbook, or the flag in it with what to do about it, ready to copy."""
-    if not text:
-        return html.Div(html.Span("No known remedy."), className="remedy")
-    if flag is None:
-        return html.Div(html.Span(text), className="remedy")
-    return html.Div(
-        [
-            html.Span([verb, " ", html.Code(flag)], title=text),
-            html.Button(
-                [icon("copy"), icon("check")],
-                className="plain copy",
-                title="Copy",
-                **{"data-act": "copy", "data-copy": flag, "aria-label": f"Copy {flag}"},
-            ),
-        ],
-        className="remedy",
-    )
 
 
 def _card(incident: Incident, number: int, *, late: bool) -> Component:

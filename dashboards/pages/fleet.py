@@ -11,7 +11,7 @@ from dash.development.base_component import Component
 from dashboards.address import Address
 from dashboards.components.empty import empty, skeleton
 from dashboards.components.filters import toolbar
-from dashboards.components.rows import STATES
+from dashboards.components.rows import STATES, rows
 from dashboards.components.table import table
 from dashboards.editions import Editions
 from dashboards.news import PARTS, news
@@ -70,7 +70,7 @@ def _nothing_matches() -> Component:
 
 
 def register(app: Dash, views: Views) -> None:
-    editions = Editions()
+    editions = Editions(rows)
     in_browser = app.clientside_callback
     in_browser(ClientsideFunction("draftgauge", "span"), Output("fleet-span", "data"), Input("url", "search"))
     in_browser(

@@ -96,7 +96,8 @@ def serve(tmp_path: Path, clock: Clock, metrics: Metrics) -> Iterator[Serve]:
                 demo=demo is not None,
             )
             fleet = FleetReads(history, state, catalog, lambda: Rulebook(findings()))
-            add_pages(app, Views(fleet, cast("Any", None), asyncio.to_thread, clock), demo=demo)
+            nothing = cast("Any", None)
+            add_pages(app, Views(fleet, nothing, nothing, asyncio.to_thread, clock), demo=demo)
             return app
 
         yield made
