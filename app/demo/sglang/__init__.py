@@ -83,7 +83,7 @@ class SGLang:
         state, at = self._state.ranks[prefill.rank], prefill.at
         throughput = prefill.computed / (at - state.prefill_report_at)
         state.prefill_report_at = at
-        state.busy_billionths += round(prefill.seconds * 1e9)
+        state.busy(at - prefill.seconds, at)
         state.passes["prefill_none"] += 1
         for mode, tokens in (("prefill_compute", prefill.computed), ("prefill_cache", prefill.cached)):
             if tokens:
@@ -112,7 +112,7 @@ class SGLang:
     def decoded(self, passes: Passes) -> None:
         state = self._state.ranks[passes.rank]
         tokens = passes.steps + passes.accepted_drafts
-        state.busy_billionths += billionths(passes.intervals.min(axis=1))
+        state.busy(float(passes.ends[0] - passes.intervals[0].min()), float(passes.ends[-1]))
         state.passes["decode_none" if passes.eager else "decode_cuda_graph"] += passes.count
         state.realtime["decode"] += tokens
         state.window_steps += passes.steps

@@ -24,6 +24,7 @@ class RankState:
         self.queue_time = Histogram(bounds["sglang:queue_time_seconds"])
         self.stages = {stage: Histogram(bounds["sglang:per_stage_req_latency_seconds"]) for stage in STAGES}
         self.busy_billionths = 0
+        self._busy_until = round(start * 1e9)
         self.window_steps = self.window_tokens = 0
         self.life_steps = self.life_tokens = 0
         self.decode_report_at = self.prefill_report_at = self.report_at = start
@@ -42,6 +43,13 @@ class RankState:
     def mean_accept_length(self) -> float | None:
         """Tokens over verify steps since the start; it moves at decode reports. None before the first."""
         return self.life_tokens / self.life_steps if self.life_steps else None
+
+    def busy(self, start: float, end: float) -> None:
+        """The scheduler worked from start to end; what overlaps with earlier work counts once."""
+        begin, until = max(round(start * 1e9), self._busy_until), round(end * 1e9)
+        if until > begin:
+            self.busy_billionths += until - begin
+            self._busy_until = until
 
 
 class StreamState:
