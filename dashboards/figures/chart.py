@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from typing import cast
 
 from dashboards.figures.templates import PALETTES, Palette, Scheme, series_colours
@@ -41,9 +41,14 @@ class Look:
     def palette(self) -> Palette:
         return PALETTES[self.scheme]
 
-    def milliseconds(self, at: float) -> int:
-        """A place on the time axis, which knows no zones: the reader's local time as if it were UTC."""
-        return round((at + 60 * self.minutes_east) * 1000)
+    def moment(self, at: float) -> str:
+        """A place on the time axis, which knows no zones: the reader's local time.
+
+        Plotly would take a number to the browser's zone by itself, but each with what is summer time then: lines, whose
+        points it counts from the first, would part from what lies under them.
+        """
+        text = f"{datetime.fromtimestamp(at, self.zone):%Y-%m-%d %H:%M:%S.%f}"[:-3]
+        return text.removesuffix(".000").removesuffix(":00")
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,11 +121,11 @@ def _mark_shapes(mark: Mark, view: TrendsView, look: Look) -> list[dict[str, Any
     return [{"type": "line", "layer": "below", "line": line, **at}, bar]
 
 
-def _reach(start: float, end: float | None, view: TrendsView, look: Look) -> tuple[int, int]:
+def _reach(start: float, end: float | None, view: TrendsView, look: Look) -> tuple[str, str]:
     span = view.end - view.start
     first = view.start - span if began_before(start, view) else start
     last = view.end + span if end is None else end
-    return look.milliseconds(first), look.milliseconds(last)
+    return look.moment(first), look.moment(last)
 
 
 def _band(colour: str, opacity: float, **place: Any) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def _gap_words(view: TrendsView, look: Look) -> list[dict[str, Any]]:
     for gap in view.gaps:
         start, end = max(gap.start, view.start), min(gap.end, view.end)
         if _pixels(end - start, view, look) >= LINE_PIXELS:
-            place = {"xref": "x", "yref": "y domain", "x": look.milliseconds((start + end) / 2), "y": 0.5}
+            place = {"xref": "x", "yref": "y domain", "x": look.moment((start + end) / 2), "y": 0.5}
             words.append(_words(gap_words(gap, view, look), look.palette.ink3, textangle=-90, **place))
     return words
 
@@ -187,7 +187,7 @@ def _own_gap_words(line: Line, chart: Chart, look: Look) -> list[dict[str, Any]]
         text = f"{name}: no traffic"
         if _pixels(end - start, view, look) >= len(text) * CHARACTER_PIXELS:
             levels = [value for value in (line.acc_len[before], line.acc_len[after]) if value is not None]
-            place = {"x": look.milliseconds((start + end) / 2), "y": sum(levels) / len(levels)}
+            place = {"x": look.moment((start + end) / 2), "y": sum(levels) / len(levels)}
             colour, ground = look.palette.series[chart.colours[line.name]], rgba(look.palette.canvas, 0.8)
             words.append(_words(text, colour, bgcolor=ground, xref="x", yref="y", **place))
     return words
@@ -214,7 +214,7 @@ def _mark_words(view: TrendsView, look: Look) -> list[dict[str, Any]]:
                 colour,
                 xref="x",
                 yref="paper",
-                x=look.milliseconds(start),
+                x=look.moment(start),
                 y=WORDS_AT,
                 xanchor="left" if fits_right else "right",
                 yanchor="bottom",

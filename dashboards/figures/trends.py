@@ -85,8 +85,8 @@ def steps_axis(chart: Chart) -> dict[str, Any]:
     return {"range": [0.0, max(most, 2 * tick) * 1.12], "tickvals": values, "ticktext": [at_axis(at) for at in values]}
 
 
-def time_range(view: TrendsView, look: Look) -> list[int]:
-    return [look.milliseconds(view.start), look.milliseconds(view.end)]
+def time_range(view: TrendsView, look: Look) -> list[str]:
+    return [look.moment(view.start), look.moment(view.end)]
 
 
 def hover_texts(line: Line, since: int = 0) -> list[str | None]:
@@ -102,29 +102,29 @@ def steps_texts(view: TrendsView, since: int = 0) -> list[str | None]:
     return [None if steps is None else amount(steps) for steps in view.steps[since:]]
 
 
-def ribbon(line: Line, view: TrendsView, look: Look, since: int = 0) -> tuple[list[int | None], list[float | None]]:
+def ribbon(line: Line, view: TrendsView, look: Look, since: int = 0) -> tuple[list[str | None], list[float | None]]:
     """The interval around a line from bucket ``since`` on: a closed outline a segment, with a break between them.
 
     Where segments are not broken in x as well as in y, Plotly fills the gap. From a later bucket on, the outline begins
     at the bucket before, so that it joins what is drawn already.
     """
     known = [None if None in bounds else bounds for bounds in zip(line.lower, line.upper, strict=True)]
-    xs: list[int | None] = []
+    xs: list[str | None] = []
     ys: list[float | None] = []
     for first, last in segments(known):
         places = range(max(first, since - 1), last + 1)
         if last < since or len(places) < 2:
             continue
-        times = [look.milliseconds(view.times[at]) for at in places]
+        times = [look.moment(view.times[at]) for at in places]
         xs += [None, *times, *reversed(times)]
         ys += [None, *(rounded(line.upper[at]) for at in places), *(rounded(line.lower[at]) for at in reversed(places))]
     return xs, ys
 
 
-def lone(chart: Chart, look: Look) -> tuple[list[int], list[float | None], list[str]]:
+def lone(chart: Chart, look: Look) -> tuple[list[str], list[float | None], list[str]]:
     """Values with gaps on both sides, as points with their colours: a line of one point would not be seen."""
     points = [
-        (look.milliseconds(chart.view.times[first]), rounded(line.acc_len[first]), colour_of(line, chart, look))
+        (look.moment(chart.view.times[first]), rounded(line.acc_len[first]), colour_of(line, chart, look))
         for _, line in drawn(chart)
         if line is not None
         for first, last in segments(line.acc_len)
@@ -155,7 +155,7 @@ def _ribbon(line: Line, chart: Chart, look: Look) -> dict[str, Any]:
         "fillcolor": rgba(colour_of(line, chart, look), RIBBON_OPACITY),
         "line": {"width": 0},
         "hoverinfo": "skip",
-        "x": _array(xs),
+        "x": xs,
         "y": _array(ys),
     }
 
@@ -219,8 +219,8 @@ def _bars(chart: Chart, look: Look) -> dict[str, Any]:
     }
 
 
-def _time(view: TrendsView, look: Look) -> dict[str, float]:
-    return {"x0": look.milliseconds(view.times[0]) if view.times else 0, "dx": view.step * 1000}
+def _time(view: TrendsView, look: Look) -> dict[str, Any]:
+    return {"x0": look.moment(view.times[0]), "dx": view.step * 1000} if view.times else {}
 
 
 def _layout(chart: Chart, look: Look) -> dict[str, Any]:
