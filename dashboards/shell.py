@@ -97,7 +97,7 @@ def _header(pages: Sequence[Page], *, demo: bool) -> list[Component]:
             className="brand",
             title="Draftgauge",
         ),
-        *([html.Span("Demo", className="demo-badge", title="Emulated engines, no real servers")] if demo else []),
+        *([_demo()] if demo else []),
         html.Nav(_links(pages, "header"), className="wide-only", **{"aria-label": "Pages"}),
         html.Div(className="spring"),
         _search(),
@@ -107,6 +107,11 @@ def _header(pages: Sequence[Page], *, demo: bool) -> list[Component]:
         html.Button("?", className="plain wide-only", title="Keys", **{"data-act": "keys", "aria-label": "Keys"}),
         _collapsed(pages),
     ]
+
+
+def _demo() -> Component:
+    title = "Emulated engines, no real servers. Their messages are in the inbox."
+    return html.A("Demo", href="/demo/inbox", className="demo-badge", title=title)
 
 
 def _links(pages: Sequence[Page], place: str) -> list[Component]:
