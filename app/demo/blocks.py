@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 _TOKEN = re.compile(r"<([^<>]*)>")
 _MARKS = (
-    (re.compile(r"(?<![\w*])\*([^*\n]+)\*(?![\w*])"), "strong"),
-    (re.compile(r"(?<![\w_])_([^_\n]+)_(?![\w_])"), "em"),
+    (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+)(?<=\S)\*(?![\w*])"), "strong"),
+    (re.compile(r"(?<![\w_])_(?=\S)([^_\n]+)(?<=\S)_(?![\w_])"), "em"),
     (re.compile(r"`([^`\n]+)`"), "code"),
 )
 
