@@ -9,7 +9,7 @@ from itertools import accumulate
 from statistics import median
 from types import MappingProxyType
 
-from acceptance.counts import NO_COUNTS, Counts, total
+from acceptance.counts import Counts, total
 from acceptance.statistics import bounds
 from service import copy
 from service.cells import NORMAL_BELOW, below
@@ -18,8 +18,14 @@ from service.states import ENOUGH_STEPS
 FELL = 0.8
 """At or under this share of what was before, a line fell: less is what traffic does by itself."""
 
+CONFIDENCE, ENOUGH_REQUESTS = 0.999, 20
+"""Of hundreds of places where a line could be split the best is judged: by chance, one is always best."""
+
 TOGETHER_SECONDS = 300.0
 """Lines that fall within so long (or two buckets) fell together: counters move when requests finish."""
+
+LEVEL_STEPS = 2000.0
+"""So many of the newest steps are held against what was published: a few hundred may be one request's."""
 
 MOST_NAMED = 3
 
@@ -53,53 +59,59 @@ class Grid:
     zone: tzinfo = field(default=UTC)
 
 
-def fall_of(course: Course, starts: Sequence[float]) -> Fall | None:
+def fall_of(course: Course, starts: Sequence[float], dead: float) -> Fall | None:
     """Where the line splits best in two levels, if the later one is lower beyond doubt and lasts until the end.
 
-    The best split makes the weighted squares within both parts least (so those between them most); both must hold
-    ``ENOUGH_STEPS``, and where bounds are known they must not overlap.
+    The best split makes the weighted squares within both parts least (so those between them most), and both hold
+    ``ENOUGH_STEPS``. Requests differ far more from each other than steps of one do, and the split was sought: bounds
+    at ``CONFIDENCE`` must not overlap. A dead drafter knows no such differences, and needs none.
     """
     told = [(start, counts) for start, counts in zip(starts, course.counts, strict=True) if counts.steps]
-    steps = [0.0, *accumulate(counts.steps or 0.0 for _, counts in told)]
-    emitted = [0.0, *accumulate(counts.emitted or 0.0 for _, counts in told)]
-    splits = [
-        index
-        for index in range(1, len(told))
-        if steps[index] >= ENOUGH_STEPS and steps[-1] - steps[index] >= ENOUGH_STEPS
-    ]
-    if not splits:
+    split = _best_split([counts for _, counts in told])
+    if split is None:
         return None
+    before, after = (total(counts for _, counts in part) for part in (told[:split], told[split:]))
+    was, then = before.acc_len, after.acc_len
+    assert was is not None
+    assert then is not None
+    if then > FELL * was or _lately([counts for _, counts in told[split:]]) > (was + then) / 2:
+        return None
+    surely = (_newest(course.counts).acc_len or 0.0) <= dead or _beyond_doubt(before, after)
+    return Fall(told[split][0], was, then) if surely else None
+
+
+def _lately(after: Sequence[Counts]) -> float:
+    """The median bucket of the newest quarter: one long request that ran through a dip must not make it last."""
+    return median(counts.acc_len or 0.0 for counts in after[-max(3, len(after) // 4) :])
+
+
+def _best_split(told: Sequence[Counts]) -> int | None:
+    steps = [0.0, *accumulate(counts.steps or 0.0 for counts in told)]
+    emitted = [0.0, *accumulate(counts.emitted or 0.0 for counts in told)]
 
     def between(index: int) -> float:
-        later, left = emitted[-1] - emitted[index], steps[-1] - steps[index]
-        return emitted[index] ** 2 / steps[index] + later**2 / left
+        return emitted[index] ** 2 / steps[index] + (emitted[-1] - emitted[index]) ** 2 / (steps[-1] - steps[index])
 
-    split = max(splits, key=between)
-    before, after = (total(counts for _, counts in part) for part in (told[:split], told[split:]))
-    was, then, newest = before.acc_len, after.acc_len, _newest(course.counts).acc_len
-    if was is None or then is None or then > FELL * was or _overlap(before, after):
-        return None
-    if newest is not None and newest > (was + then) / 2:
-        return None
-    return Fall(told[split][0], was, then)
+    enough = [at for at in range(1, len(told)) if min(steps[at], steps[-1] - steps[at]) >= ENOUGH_STEPS]
+    return max(enough, key=between, default=None)
 
 
-def _overlap(before: Counts, after: Counts) -> bool:
-    high, low = bounds(before), bounds(after)
-    return high is not None and low is not None and low.upper >= high.lower
+def _beyond_doubt(before: Counts, after: Counts) -> bool:
+    if any(counts.requests is not None and counts.requests < ENOUGH_REQUESTS for counts in (before, after)):
+        return False
+    high, low = bounds(before, CONFIDENCE), bounds(after, CONFIDENCE)
+    return high is not None and low is not None and low.upper < high.lower
 
 
-def _newest(counts: Sequence[Counts]) -> Counts:
-    """The newest part of a line that holds ``ENOUGH_STEPS``."""
+def _newest(counts: Sequence[Counts], enough: float = ENOUGH_STEPS) -> Counts:
+    """The newest part of a line that holds ``enough`` steps, all of it where it holds fewer."""
     newest: list[Counts] = []
     steps = 0.0
     for item in reversed(counts):
-        if item.steps:
+        if item.steps and steps < enough:
             newest.append(item)
             steps += item.steps
-        if steps >= ENOUGH_STEPS:
-            return total(newest)
-    return NO_COUNTS
+    return total(newest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +148,7 @@ def trends_verdict(courses: Sequence[Course], by: str, grid: Grid) -> str:
     if not judged:
         most = max((_steps(course) for course in courses), default=0.0)
         return f"Too few steps to judge: {most:.0f} of {ENOUGH_STEPS}." if most else "No data in this range."
-    falls = [(course, fall) for course in judged if (fall := fall_of(course, grid.starts)) is not None]
+    falls = [(course, fall) for course in judged if (fall := fall_of(course, grid.starts, grid.dead)) is not None]
     if falls:
         return _fell(falls, judged, _WORDS[by], by, grid)
     dead = [course for course in judged if (_newest(course.counts).acc_len or grid.dead + 1) <= grid.dead]
@@ -174,7 +186,7 @@ def _dead(dead: Sequence[Course], judged: Sequence[Course], words: _Words, by: s
 
 
 def _steady(judged: Sequence[Course], words: _Words, by: str) -> str:
-    now = {course.name: _newest(course.counts).acc_len for course in judged}
+    now = {course.name: _newest(course.counts, LEVEL_STEPS).acc_len for course in judged}
     low = [course for course in judged if (below(now[course.name], course.expected) or 0.0) >= NORMAL_BELOW]
     known = all(course.expected is not None for course in judged)
     name = copy.sentence(spoken(judged[0].name, by))

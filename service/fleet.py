@@ -19,13 +19,14 @@ from service.beats import Beats, Strips
 from service.catalog import Catalog
 from service.cells import Cell
 from service.fleet_verdict import Standing, fleet_verdict, kind_of, target_counts
-from service.heartbeat import Stretch, Tick, TickState, heartbeat, present_tick, stretches
+from service.heartbeat import Tick, TickState, heartbeat, present_tick, stretches
 from service.incidents import Incident, Incidents
 from service.kpis import Kpi, kpis
 from service.labels import Label, label
 from service.likeness import normal_step_time
 from service.peers import Peers, began, wants_somebody
 from service.present import Present, presents
+from service.showing import showing
 from service.states import RECENT_SECONDS, TargetState
 from store.history import History
 from store.state import AlertRecord, StateStore
@@ -169,18 +170,21 @@ def _shown(
     now: float,
 ) -> list[_Shown]:
     """Targets, worst first."""
-    episodes: dict[str, list[Stretch]] = defaultdict(list)
+    of_target: dict[str, list[AlertRecord]] = defaultdict(list)
     for alert in alerts:
-        episodes[alert.target] += stretches(alert, now)
+        of_target[alert.target].append(alert)
     losses: dict[str, list[float | None]] = defaultdict(list)
     for incident in incidents:
         losses[incident.target].append(incident.lost_tokens_per_second)
     shown: list[_Shown] = []
     for present in targets:
         name = present.name
-        said = label(present.state, present.alerts, entries, _last_step(present, strips), now)
+        telling = showing(of_target[name], present, entries)
+        active = [alert for alert in telling if alert.phase != "resolved"]
+        said = label(present.state, active, entries, _last_step(present, strips), now)
+        episodes = [stretch for alert in telling for stretch in stretches(alert, now)]
         tick = present_tick(present.state, said)
-        ticks = heartbeat(strips.starts, strips.step, strips.of(name), episodes[name], tick, now)
+        ticks = heartbeat(strips.starts, strips.step, strips.of(name), episodes, tick, now)
         row = _row(present, said, ticks, _step_time_ratio(present, strips, peers, now))
         shown.append(_Shown(present, said, row, _standing(present, said, losses[name])))
     return sorted(shown, key=_worst_first)

@@ -19,6 +19,7 @@ from service.likeness import lost_tokens_per_second, normal_step_time
 from service.peers import Peers, began, wants_somebody
 from service.present import NOW_SECONDS, Present
 from service.remedy import flag_of
+from service.showing import ACC_LEN, expected_by
 from service.states import ENOUGH_STEPS
 from store.history import History
 from store.state import AlertRecord, StateStore
@@ -34,9 +35,6 @@ MOST_TOLD = 12
 
 LOAD_SECONDS = 30.0
 """Load before a fault is told in pieces of so long, to find those that were like the load now."""
-
-ACC_LEN = "acc_len"
-"""What most findings measure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +155,7 @@ class Incidents:
             beat=present.beat,
             step_time=normal_step_time(present.beat, before.beats, peers.of(present)),
             lost=lost_tokens_per_second(present.beat, before.beats, peers.of(present)),
-            expected=_expected(alert, present),
+            expected=expected_by(alert, present),
         )
 
     def _before_of(self, alert: AlertRecord, start: float) -> _Before:
@@ -216,14 +214,6 @@ class Incidents:
 def _of_acc_len(alert: AlertRecord, entries: Mapping[str, Entry]) -> bool:
     """Whether the figure that an alert tells is the acc_len since its fault."""
     return alert.finding in entries and entries[alert.finding].measure == ACC_LEN
-
-
-def _expected(alert: AlertRecord, present: Present) -> float | None:
-    """What is expected of the traffic an alert is about. A rank has a mix of its own."""
-    series: Mapping[str, str] = alert.detail.get("series", {})
-    if "rank" in series:
-        return None
-    return present.normal.get(series["category"]) if "category" in series else present.whole
 
 
 def _figures(alert: AlertRecord, entry: Entry | None, around: _Around) -> Iterator[tuple[str, str]]:

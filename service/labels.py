@@ -70,9 +70,10 @@ class Label:
 def label(
     state: TargetState, alerts: Sequence[AlertRecord], entries: Mapping[str, Entry], last_step: float | None, now: float
 ) -> Label:
-    """The gravest thing that is known. ``alerts`` are those that are not resolved, ``last_step`` when it last verified.
+    """The gravest thing that is known. ``alerts`` are those that show (``service.showing``) and are not resolved.
 
-    A notice does not hide that a target is idle, and what is pending does not hide that it is unreachable.
+    ``last_step`` is when the target last verified. A notice does not hide that a target is idle, and what is pending
+    does not hide that it is unreachable.
     """
     grave, waiting = gravest(alerts, "firing", "recovering"), gravest(alerts, "pending")
     if grave is not None and as_severe(severity_of(grave.severity), "warning"):

@@ -27,6 +27,7 @@ from service.likeness import normal_step_time
 from service.peers import Peers, began, wants_somebody
 from service.present import Present, presents
 from service.ranks import RankRow, ranks_note
+from service.showing import showing
 from service.states import RECENT_SECONDS, TargetState
 from service.surfaces import SourceRow, SurfaceRow, sources_of, surfaces_of
 from service.target_verdict import target_verdict
@@ -117,7 +118,7 @@ class TargetReads:
         present, *others = presents(self._history, group, alerts, now, {"target": names})
         peers = Peers(others)
         incidents = self._incidents.of([present], peers, entries, now)
-        said = label(present.state, present.alerts, entries, present.last_step, now)
+        said = label(present.state, showing(present.alerts, present, entries), entries, present.last_step, now)
         step_time = self._normal_step_time(present, peers, now)
         cards = [card_of(alert, entries.get(alert.finding), incidents) for alert in alerts if alert.target == name]
         ranks = self._ranks(present, now)

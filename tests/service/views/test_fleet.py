@@ -213,6 +213,37 @@ def test_a_notice_does_not_hide_that_a_target_is_idle(world: Any, row_of: Callab
     assert (row.label, row.severity) == ("Idle", None)
 
 
+@pytest.mark.parametrize(
+    ("finding", "detail", "label"),
+    [
+        # 2.6 is what was published for creative writing: in the band of notices, and healthy.
+        ("low-acceptance", {"value": 2.38, "series": {"category": "creative"}}, "OK"),
+        ("low-acceptance", {"value": 2.20, "series": {"category": "creative"}}, "Low acceptance"),
+        ("low-acceptance", {"value": 2.60, "series": {"category": "code"}}, "Low acceptance"),
+        # Nobody knows what is normal for it.
+        ("low-acceptance", {"value": 2.60, "series": {"category": "billing"}}, "Low acceptance"),
+        ("low-acceptance", {"value": 2.60, "series": {"rank": "1"}}, "Low acceptance"),
+        # 5.50 and 2.60 in halves of the steps.
+        ("low-acceptance", {"value": 2.90}, "Low acceptance"),
+        # A setting, for as long as the process lives.
+        ("max-running-requests-reset", {}, "OK"),
+        ("config-cuda-graph-disabled", {}, "OK"),
+        ("sampling-param-ignored", {}, "OK"),
+    ],
+)
+def test_healthy_targets_stay_quiet(
+    world: Any, row_of: Callable[..., FleetRow], finding: str, detail: dict[str, Any], label: str
+) -> None:
+    world.target("a", facts=RADIX)
+    world.looks("a", -900, 0)
+    for category, acc_len in (("code", 5.5), ("creative", 2.6)):
+        world.traffic("a", -900, 0, acc_len, category=category)
+    world.alert(finding, "a", severity="info" if finding.startswith("sampling") else "notice", **detail)
+    row = row_of("a")
+    assert row.label == label
+    assert {tick.state for tick in row.heartbeat[-2:]} == {"ok" if label == "OK" else "notice"}
+
+
 def test_what_waits_to_fire_does_not_hide_that_a_target_is_unreachable(
     world: Any, row_of: Callable[..., FleetRow]
 ) -> None:
