@@ -127,10 +127,18 @@ async def test_the_inbox_is_there_in_a_demo_only(serve: Any, browse: Any) -> Non
 
 
 async def test_a_demo_says_what_it_is_on_every_page_and_leads_to_the_inbox(serve: Any, browse: Any) -> None:
-    layout = (await browse(serve(demo=Inbox())).get("/_dash-layout")).text
-    assert "demo-badge" in layout
-    assert "/demo/inbox" in layout
-    assert "demo-badge" not in (await browse(serve()).get("/_dash-layout")).text
+    badge = _find((await browse(serve(demo=Inbox())).get("/_dash-layout")).json(), "demo-badge")
+    assert badge is not None
+    assert (badge["children"], badge["href"]) == ("Demo", "/demo/inbox")
+    assert _find((await browse(serve()).get("/_dash-layout")).json(), "demo-badge") is None
+
+
+def _find(part: Any, style: str) -> dict[str, Any] | None:
+    """The properties of the component with a class."""
+    if isinstance(part, dict) and part.get("className") == style:
+        return part
+    inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return next((found for each in inner if (found := _find(each, style)) is not None), None)
 
 
 def test_the_fleet_of_the_demo() -> None:
