@@ -21,10 +21,9 @@ def columns(chart: Chart) -> Component:
 
 def rows(chart: Chart, look: Look, since: int = 0) -> list[Component]:
     """A row a bucket, from the place ``since`` on: acc_len and what it rests on."""
-    tell = clock(look.minutes_east, chart.view.start, chart.view.end)
-    return [
-        _row(place, chart, tell(chart.view.times[place])) for place in reversed(range(since, len(chart.view.times)))
-    ]
+    view = chart.view
+    tell = clock(look.minutes_east, view.start, view.end, view.step)
+    return [_row(place, chart, tell(view.times[place])) for place in reversed(range(since, len(view.times)))]
 
 
 def newer(chart: Chart, look: Look, since: int) -> Patch:

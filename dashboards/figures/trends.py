@@ -240,7 +240,7 @@ def _layout(chart: Chart, look: Look) -> dict[str, Any]:
             "anchor": "y2",
             "tickformat": _tick_format(view),
             "nticks": min(max(look.width // 90, 4), 10),
-            "hoverformat": "%H:%M" if _is_day(view) else "%-d %b %H:%M",
+            "hoverformat": ("" if _is_day(view) else "%-d %b ") + ("%H:%M:%S" if view.step % 60 else "%H:%M"),
             "showspikes": True,
             "spikemode": "across",
             "spikethickness": 1,

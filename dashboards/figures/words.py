@@ -46,14 +46,16 @@ def zone_words(minutes_east: int) -> str:
     return f"UTC{'+' if minutes_east > 0 else MINUS}{hours}" + (f":{rest:02}" if rest else "")
 
 
-def clock(minutes_east: int, start: float, end: float) -> Callable[[float], str]:
-    """How times of a range are told in a zone: the day too where the range holds more than one."""
+def clock(minutes_east: int, start: float, end: float, step: float = 60.0) -> Callable[[float], str]:
+    """How times of a range are told in a zone: the day too where it holds more than one, seconds where buckets do."""
     zone_seconds = 60 * minutes_east
+    form = "%H:%M:%S" if step % 60 else "%H:%M"
     one_day = (start + zone_seconds) // DAY_SECONDS == (end + zone_seconds) // DAY_SECONDS
 
     def tell(at: float) -> str:
         local = datetime.fromtimestamp(at, UTC) + timedelta(seconds=zone_seconds)
-        return f"{local:%H:%M}" if one_day else f"{local.day} {_MONTHS[local.month - 1]} {local:%H:%M}"
+        time = local.strftime(form)
+        return time if one_day else f"{local.day} {_MONTHS[local.month - 1]} {time}"
 
     return tell
 

@@ -51,16 +51,12 @@ def layout(address: Address) -> Component:
 
 
 def _head(address: Address) -> Component:
-    legend = [
-        html.Span([html.I(className="legend-expected"), "expected"]),
-        html.Span([html.I(className="legend-interval"), "95 % interval"]),
-    ]
     return html.Div(
         [
             html.H2(f"acc_len by {address.by}", id="trends-title"),
             html.Small("tokens per verify step", id="trends-unit"),
             html.Div(className="spring"),
-            html.Div(legend, className="legend"),
+            html.Div(id="trends-legend", className="legend"),
             html.Button("Show as table", id="trends-as-table", className="plain", **{"aria-controls": "trends-table"}),
         ],
         className="trends-head",
@@ -105,6 +101,7 @@ OUTPUTS: Mapping[str, str] = {
     "chart": "className",
     "title": "children",
     "unit": "children",
+    "legend": "children",
     "sentence": "children",
     "figure": "figure",
     "labels": "children",
@@ -204,6 +201,7 @@ def whole(chart: Chart, address: Address, look: Look) -> Parts:
     title = {
         "title": f"acc_len by {chart.view.by}",
         "unit": f"tokens per verify step, times in {zone_words(look.minutes_east)}",
+        "legend": legend(chart),
         "controls": controls(address, chart),
         "sentence": sentence(chart.view, look),
     }
@@ -216,6 +214,17 @@ def whole(chart: Chart, address: Address, look: Look) -> Parts:
         "figure": figure(chart, look),
         "labels": trends_labels.labels(chart, address),
     }
+
+
+def legend(chart: Chart) -> list[Component]:
+    """What dashes and ribbons mean, where there are any."""
+    lines = chart.coloured()
+    dashes = any(line.expected is not None for line in lines)
+    ribbons = any(value is not None for line in lines for value in line.lower)
+    return [
+        *([html.Span([html.I(className="legend-expected"), "expected"])] if dashes else []),
+        *([html.Span([html.I(className="legend-interval"), "95 % interval"])] if ribbons else []),
+    ]
 
 
 def newer(before: Chart, chart: Chart, look: Look, since: int) -> Parts:

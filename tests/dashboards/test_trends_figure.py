@@ -25,7 +25,7 @@ from dashboards.figures.live import Drawings, news, patch
 from dashboards.figures.templates import DARK, LIGHT, SERIES, series_colours
 from dashboards.figures.trends import HEIGHT, drawn, figure, hover_texts
 from dashboards.figures.words import zone_words
-from dashboards.pages.trends import OUTPUTS, newer, said
+from dashboards.pages.trends import OUTPUTS, legend, newer, said
 from service.trends import Gap, Line, Mark, TrendsView
 
 START = 1_796_115_900.0
@@ -374,6 +374,18 @@ def test_the_table_has_the_figures_of_the_chart() -> None:
     rows = trends_table.rows(shown, LOOK)
     cells = [[cell.children for cell in row.children] for row in rows]
     assert cells == [["09:07", "no data", "no data"], ["09:06", "5.65 (5.41–5.90, 1,005 steps)", "1,005"]]
+
+
+def test_buckets_of_seconds_are_told_apart() -> None:
+    shown = chart(view([line("code", [5.0, 5.1])], step=30.0, times=(START + 30, START + 60)))
+    assert [row.children[0].children for row in trends_table.rows(shown, LOOK)] == ["09:06:00", "09:05:30"]
+    assert figure(shown, LOOK)["layout"]["xaxis"]["hoverformat"] == "%H:%M:%S"
+
+
+def test_the_legend_explains_what_is_drawn() -> None:
+    plain = replace(line("code", [5.0, 5.1]), lower=(None, None), upper=(None, None))
+    assert legend(chart(view([plain]))) == []
+    assert len(legend(chart(healthy()))) == 2
 
 
 # ---- live

@@ -33,6 +33,7 @@ from dashboards.ui import install
 from dashboards.views import Views
 from service.catalog import Catalog
 from service.fleet import FleetReads
+from service.target import TargetReads
 from service.trends import TrendsReads
 from store.history import Batch
 from store.memory import MemoryHistory
@@ -66,7 +67,8 @@ class Service:
         self.catalog.observe(Read(target.name, "server_info", self.at, {}, Reading(facts=facts)))
         self._past()
         parts = self.history, self.state, self.catalog, lambda: Rulebook(findings())
-        self.views = Views(FleetReads(*parts), TrendsReads(*parts), asyncio.to_thread, lambda: self.at)
+        reads = FleetReads(*parts), TrendsReads(*parts), TargetReads(*parts)
+        self.views = Views(*reads, asyncio.to_thread, lambda: self.at)
         server = FastAPI()
         install(server, self.views)
         self._socket = socket.create_server(("127.0.0.1", 0))
