@@ -36,6 +36,8 @@ class SGLang:
         self._life = life
         self._log = log_lines
         self._state = ServerState(settings, BOUNDS, life.began_at)
+        for rank in self._state.ranks:
+            rank.busy(life.began_at, life.ready_at)
         self._page = Page(settings, life)
         self._ranks: Sequence[Scheduler] = ()
 

@@ -51,7 +51,7 @@ class Page:
         self._tokenizer(rows, state)
         for rank, rank_state in enumerate(state.ranks):
             self._rank(rows, rank, rank_state)
-        self._every_rank(rows, state.ranks, at)
+        self._every_rank(rows, state.ranks, at, working=active > 0)
         self._server(rows, state, at, active)
         page = DIALECT.render(FAMILIES, rows)
         missing = self._settings.lines - page.count(b"\n")
@@ -121,7 +121,7 @@ class Page:
             labels = self._rank_labels(rank, stage=f"{STAGES[0]}_{number}")
             rows[name].append((labels, states[rank].stages[STAGES[0]]))
 
-    def _every_rank(self, rows: Rows, states: Sequence[RankState], at: float) -> None:
+    def _every_rank(self, rows: Rows, states: Sequence[RankState], at: float, *, working: bool) -> None:
         """Series that every tensor-parallel rank has, also those that report nothing else."""
         ranks = len(states)
         for tp_rank in range(self._settings.tp if ranks == 1 else ranks):
@@ -135,9 +135,9 @@ class Page:
             self._dp_attention(add)
             for mode, tokens in state.effective.items():
                 add("sglang:prefill_effective_tokens_total", tokens if logs else 0, mode=mode)
-            up = at - self._life.ready_at
-            busy = state.busy_billionths / 1e9
-            add("sglang:scheduler_idle_seconds_total", max(up - busy, 0.0))
+            idle = state.idle_seconds(at, working=working)
+            busy = at - self._life.ready_at - idle
+            add("sglang:scheduler_idle_seconds_total", idle)
             add("sglang:scheduler_process_cpu_seconds_total", 0.98 * (at - self._life.began_at))
             for stage, share in _SCHEDULER_STAGES.items():
                 add("sglang:scheduler_stage_seconds_total", share * busy, category=stage, forward_overlap="none")

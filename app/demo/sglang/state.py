@@ -23,7 +23,7 @@ class RankState:
         self.effective = {"input": 0, "device_hit": 0, "host_hit": 0, "storage_hit": 0}
         self.queue_time = Histogram(bounds["sglang:queue_time_seconds"])
         self.stages = {stage: Histogram(bounds["sglang:per_stage_req_latency_seconds"]) for stage in STAGES}
-        self.busy_billionths = 0
+        self._idle_billionths = 0
         self._busy_until = round(start * 1e9)
         self.window_steps = self.window_tokens = 0
         self.life_steps = self.life_tokens = 0
@@ -45,11 +45,15 @@ class RankState:
         return self.life_tokens / self.life_steps if self.life_steps else None
 
     def busy(self, start: float, end: float) -> None:
-        """The scheduler worked from start to end; what overlaps with earlier work counts once."""
-        begin, until = max(round(start * 1e9), self._busy_until), round(end * 1e9)
-        if until > begin:
-            self.busy_billionths += until - begin
-            self._busy_until = until
+        """The scheduler worked from start to end; before that, since it last worked, it was idle."""
+        begin, until = round(start * 1e9), round(end * 1e9)
+        self._idle_billionths += max(begin - self._busy_until, 0)
+        self._busy_until = max(self._busy_until, until)
+
+    def idle_seconds(self, at: float, *, working: bool) -> float:
+        """How long it has been idle. What it works on now is told when it is done."""
+        now = 0 if working else max(round(at * 1e9) - self._busy_until, 0)
+        return (self._idle_billionths + now) / 1e9
 
 
 class StreamState:
