@@ -14,6 +14,7 @@ from acceptance.health import Health
 from acceptance.query import Sum
 from acceptance.series import DIMENSIONS, Series
 from acceptance.window import Window
+from store.columns import table_of
 from store.history import Cursor, Looked, Timed
 from store.text import encodable
 
@@ -73,13 +74,13 @@ def windows_table(windows: Sequence[Window], ids: Mapping[Series, int]) -> pa.Ta
         "reported_length": [window.reported_length for window in windows],
         "reported_rate": [window.reported_rate for window in windows],
     }
-    return pa.table(columns, schema=WINDOWS)
+    return table_of(columns, WINDOWS)
 
 
 def series_table(ids: Mapping[Series, int]) -> pa.Table:
     """Rows of ``SERIES``."""
     dimensions = {name: [_text(getattr(series, name)) for series in ids] for name in DIMENSIONS}
-    return pa.table({"id": list(ids.values()), **dimensions}, schema=SERIES)
+    return table_of({"id": ids.values(), **dimensions}, SERIES)
 
 
 def series_of(table: pa.Table) -> dict[Series, int]:
@@ -101,7 +102,7 @@ def health_table(looks: Sequence[Health]) -> pa.Table:
         "decode_tokens": [_number(look.decode_tokens) for look in looks],
         "seconds": [look.seconds for look in looks],
     }
-    return pa.table(columns, schema=HEALTH)
+    return table_of(columns, HEALTH)
 
 
 def health_of(table: pa.Table) -> list[Health]:
@@ -128,7 +129,7 @@ def cursors_table(cursors: Iterable[Cursor]) -> pa.Table:
         "state": [json.dumps(dict(cursor.state)) for cursor in last.values()],
         "read_at": [cursor.at for cursor in last.values()],
     }
-    return pa.table(columns, schema=CURSORS)
+    return table_of(columns, CURSORS)
 
 
 def cursors_of(table: pa.Table) -> list[Cursor]:
