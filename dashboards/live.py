@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 from dash import Dash, Input, Output, set_props
@@ -19,6 +20,8 @@ from dashboards.views import Views
 ALIVE_SECONDS = 5.0
 """A page is told at least this often that the service is there: what is older is lost."""
 LEASE_SECONDS = 600.0
+VERSION = version("draftgauge")
+"""A page of another version is loaded anew: it would not understand what it is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +103,4 @@ async def _until_news(pulse: Pulse, told: str | None, due: float) -> None:
 
 
 def _alive(views: Views, mark: str | None, *, over_socket: bool) -> dict[str, Any]:
-    return {"at": round(views.clock(), 1), "mark": mark, "socket": over_socket}
+    return {"at": round(views.clock(), 1), "mark": mark, "socket": over_socket, "version": VERSION}

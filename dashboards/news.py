@@ -69,7 +69,9 @@ def _status_texts(old: FleetView, new: FleetView) -> Texts | None:
 
 
 def _no_targets() -> Component:
-    return empty("info", "No targets yet", "Add one to draftgauge.yaml, or let discovery find them.")
+    """The verdict says that there are none: this, what would change that."""
+    lines = html.Pre('targets:\n  - name: my-server\n    url: "http://HOST:30000"')
+    return empty("info", "Three lines of draftgauge.yaml are enough", lines)
 
 
 def _rows(edition: FleetEdition, before: FleetEdition | None) -> dict[str, Any]:
@@ -77,6 +79,7 @@ def _rows(edition: FleetEdition, before: FleetEdition | None) -> dict[str, Any]:
 
     since, edition   what they change (None where they are all there is) into what
     tick             seconds of a tick of the heartbeat
+    firing           alerts that fire
     told             when something was told last, unix seconds
     rows, gone       target -> fields; targets that are no more
     """
@@ -86,6 +89,7 @@ def _rows(edition: FleetEdition, before: FleetEdition | None) -> dict[str, Any]:
         "since": None if before is None else before.id,
         "edition": edition.id,
         "tick": view.tick_seconds,
+        "firing": view.firing,
         "told": None if view.told_at is None else round(view.told_at),
         "rows": changed(known, edition.made),
         "gone": [target for target in known if target not in edition.made],

@@ -22,7 +22,10 @@ def register(app: Dash, pages: Sequence[Page], views: Views) -> None:
         page = by_path.get(path or "/")
         return not_found() if page is None else page.layout(Address.parse(search))
 
-    @app.callback(Output("firing", "data"), Input("pulse", "data"), State("url", "search"))
+    # The fleet page knows it from its own rows.
+    @app.callback(
+        Output("firing", "data"), Input("elsewhere", "data"), State("url", "search"), prevent_initial_call=True
+    )
     async def count(_: object, search: str | None) -> int:
         view = await views.fleet(Address.parse(search).span_seconds(views.clock()))
         return view.firing
@@ -41,6 +44,7 @@ def register(app: Dash, pages: Sequence[Page], views: Views) -> None:
     )
     in_browser("find", Output("find", "value"), Input("url", "search"))
     in_browser("found", Input("find", "value"), prevent_initial_call=True)
+    in_browser("elsewhere", Output("elsewhere", "data"), Input("pulse", "data"), Input("url", "pathname"))
     in_browser("firing", Output("announce", "children"), Input("firing", "data"))
     in_browser("heard", Output("pulse", "data"), Input("alive", "data"))
     in_browser("failed", Input("failed", "data"), prevent_initial_call=True)

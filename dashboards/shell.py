@@ -12,7 +12,7 @@ from dashboards.address import DEFAULTS, REFRESH_SECONDS, THEMES
 from dashboards.components.controls import menu
 from dashboards.components.icons import icon
 from dashboards.components.target import drawer
-from dashboards.live import ALIVE_SECONDS
+from dashboards.live import ALIVE_SECONDS, VERSION
 from dashboards.pages.page import Page
 
 RANGES: tuple[tuple[str, str], ...] = (
@@ -54,8 +54,8 @@ THEME = {
 }
 
 
-def shell(pages: Sequence[Page], *, demo: bool) -> Component:
-    """The frame; ``routing`` puts the page of the address into it.
+def shell(pages: Sequence[Page], *, mark: str, demo: bool) -> Component:
+    """The frame; ``routing`` puts the page of the address into it, which reads what is newest at ``mark`` or later.
 
     What assets/shell.js and assets/live.js fill in has no children here: ``data-go`` changes the address by a query
     string, ``data-toggle`` adds or takes a filter, ``data-act`` does something else.
@@ -67,15 +67,20 @@ def shell(pages: Sequence[Page], *, demo: bool) -> Component:
         children=[
             dcc.Location(id="url", refresh=False),
             dcc.Store(id="scheme", data="light"),
-            dcc.Store(id="pulse"),
+            dcc.Store(id="pulse", data=mark),
             dcc.Store(id="alive"),
             dcc.Store(id="lease"),
+            dcc.Store(id="elsewhere"),
             dcc.Store(id="firing"),
             dcc.Store(id="failed"),
             dcc.Store(id="target-asked"),
             dcc.Store(id="target-edition"),
             dcc.Interval(id="poll", interval=ALIVE_SECONDS * 1000, disabled=True),
-            html.Div(id="defaults", hidden=True, **{f"data-{name}": value for name, value in DEFAULTS.items()}),
+            html.Div(
+                id="defaults",
+                hidden=True,
+                **{f"data-{name}": value for name, value in {**DEFAULTS, "mark": mark, "version": VERSION}.items()},
+            ),
             html.A("Skip to content", href="#page", className="skip"),
             html.Header(_header(pages, demo=demo), className="header"),
             _lost(),
@@ -215,7 +220,7 @@ def _collapsed(pages: Sequence[Page]) -> Component:
 
 
 def _lost() -> Component:
-    return html.Div(
+    return html.Section(
         [
             icon("unplug"),
             html.Strong(["Connection lost ", html.Span(id="lost-ago"), " ago."]),
@@ -224,11 +229,12 @@ def _lost() -> Component:
         ],
         id="lost",
         className="notice-bar lost",
+        **{"aria-label": "Connection"},
     )
 
 
 def _failed() -> Component:
-    return html.Div(
+    return html.Section(
         [
             icon("octagon-alert"),
             html.Strong("The service could not answer."),
@@ -236,6 +242,7 @@ def _failed() -> Component:
             html.Button("Try again", className="plain", **{"data-act": "refresh"}),
         ],
         className="notice-bar failed",
+        **{"aria-label": "Failure"},
     )
 
 

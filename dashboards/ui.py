@@ -70,7 +70,7 @@ def install(server: FastAPI, views: Views, *, demo: bool = False) -> Dash:
     server.user_middleware.append(server.user_middleware.pop(0))
     # Dash would answer every unknown path with its page, those of the API too.
     cast("Any", app.backend)._setup_catchall = lambda: None  # noqa: SLF001
-    app.layout = lambda: shell(PAGES, demo=demo)
+    app.layout = lambda: shell(PAGES, mark=views.pulse.mark, demo=demo)
     routing.register(app, PAGES, views)
     live.register(app, views)
     details.register(app, views)

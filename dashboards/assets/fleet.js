@@ -72,6 +72,7 @@
       rows.set(target, { ...rows.get(target), ...fields });
     }
     fleet.tick = news.tick;
+    dash.set_props("firing", { data: news.firing });
     const age = document.querySelector("#fleet-status [data-since]");
     if (age && news.told) age.dataset.since = news.told;
     fleet.edition = news.edition;
@@ -210,6 +211,7 @@
       const words = hidden === 1 ? "1 target is hidden." : `${hidden} targets are hidden.`;
       const none = rows.size > 0 && hidden === rows.size;
       document.body.dataset.unmatched = none;
+      document.body.dataset.targets = rows.size;
       return [!none, words, true, fleet.edition];
     },
   });

@@ -20,12 +20,12 @@
     knownAt: null, // unix seconds, by the clock of the service
     askedAt: null, // null while nobody needs to ask
     failedAt: 0,
-    mark: null,
+    mark: null, // what the pages have read
     lease: { number: 0, every: null, at: 0, patience: 15 },
 
     // Ask at once; all: and read everything again even if nothing is new.
     ask(all = false) {
-      if (all) live.mark = null;
+      if (all) live.mark = "";
       live.askedAt = seconds();
       dash.set_props("poll", { n_intervals: Date.now() });
     },
@@ -95,6 +95,7 @@
     // The service said that it is there, and what is newest. The pages read when the pulse changes.
     heard(alive) {
       if (!alive) return dash.no_update;
+      if (alive.version !== $("defaults").dataset.version) return location.reload();
       app.words.synchronize(alive.at);
       live.heardAt = seconds();
       live.knownAt = alive.at;
@@ -103,6 +104,7 @@
         live.lease.patience = 15;
       }
       show();
+      live.mark ??= $("defaults").dataset.mark;
       if (alive.mark === live.mark || alive.mark === null) return dash.no_update;
       live.mark = alive.mark;
       return alive.mark;

@@ -215,6 +215,8 @@
     },
 
     // What is being typed is not overwritten by what the address said before.
+    elsewhere: (mark, pathname) => (pathname === "/" ? dash.no_update : mark),
+
     find: () => (typed ? dash.no_update : app.parameter("find")),
 
     found(value) {
@@ -243,11 +245,14 @@
     },
 
     firing(count) {
-      if (typeof count !== "number") return dash.no_update;
+      const before = document.body.dataset.firing;
+      if (typeof count !== "number" || before === String(count)) return dash.no_update;
       document.title = count ? `(${count}) Draftgauge` : "Draftgauge";
       $("favicon").href = count ? "/assets/favicon-firing.svg" : "/assets/favicon.svg";
       document.body.dataset.firing = count;
       reflect();
+      // What a page begins with is no news.
+      if (before === undefined) return dash.no_update;
       return count === 1 ? "1 alert is firing" : count ? `${count} alerts are firing` : "Nothing is firing";
     },
   });

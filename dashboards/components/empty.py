@@ -17,7 +17,7 @@ def empty(
     return html.Div(
         [
             icon(icon_name),
-            html.Div([html.H2(title), html.P(words), html.Div(list(actions), className="empty-actions")]),
+            html.Div([html.H2(title), html.Div(words), html.Div(list(actions), className="empty-actions")]),
         ],
         className="empty empty-error" if error else "empty",
     )

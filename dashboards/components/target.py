@@ -161,7 +161,7 @@ def _sources(rows: Sequence[SourceRow]) -> list[Component]:
         [f"{row.source}{', shown' if row.answers else ''}", *_cell(row.acc_len), "exact" if row.exact else "estimate"]
         for row in rows
     ]
-    heads = ("Source", "acc_len", "95 %", "Expected", "Steps", "")
+    heads = ("Source", "acc_len", "95 %", "Expected", "Steps", "Counts")
     return _section("What each source alone says", _table(heads, shown)) if shown else []
 
 
