@@ -114,6 +114,7 @@ class Runtime:
         return [
             asyncio.create_task(parts.writer.run(), name="writer"),
             asyncio.create_task(parts.outbox.run(), name="outbox"),
+            asyncio.create_task(self._tell_pages(parts), name="pulse"),
             asyncio.create_task(watch_loop(self.metrics), name="loop lag"),
         ]
 
@@ -144,6 +145,12 @@ class Runtime:
             self._views.pulse.beat()
             if evaluated.transitions:
                 parts.outbox.wake()
+
+    async def _tell_pages(self, parts: Assembly) -> None:
+        """Pages show what is committed as soon as it is."""
+        while True:
+            await parts.writer.committed()
+            self._views.pulse.beat()
 
     async def _keep_house(self, parts: Assembly) -> None:
         now, retention = self._clock(), self._config.retention

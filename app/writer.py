@@ -99,6 +99,11 @@ class Writer:
             await self._changed.wait_for(lambda: len(self._queue) < QUEUE_LIMIT and self._windows < WINDOWS_LIMIT)
             self._take(read)
 
+    async def committed(self) -> None:
+        """Return after the next commit."""
+        async with self._changed:
+            await self._changed.wait()
+
     async def run(self) -> None:
         """Commit what is queued, until cancelled; a commit under way is finished."""
         while True:
