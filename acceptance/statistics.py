@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 from statistics import NormalDist
 
@@ -50,11 +51,18 @@ def student_t(probability: float, degrees: float) -> float:
 
     Within 0.2 % of the exact quantile at 3 or more degrees of freedom and probability <= 0.975; 0.8 % at 0.995.
     """
+    x, *terms = _expansion(probability)
+    return x + sum(term / degrees**power for power, term in enumerate(terms, start=1))
+
+
+@lru_cache(maxsize=16)
+def _expansion(probability: float) -> tuple[float, ...]:
+    """The normal quantile, and the factor of each power of 1 / degrees. Few probabilities are ever asked for."""
     x = NormalDist().inv_cdf(probability)
-    terms = (
+    return (
+        x,
         (x**3 + x) / 4,
         (5 * x**5 + 16 * x**3 + 3 * x) / 96,
         (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384,
         (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160,
     )
-    return x + sum(term / degrees**power for power, term in enumerate(terms, start=1))
