@@ -88,12 +88,12 @@ def _lately(after: Sequence[Counts]) -> float:
 def _best_split(told: Sequence[Counts]) -> int | None:
     steps = [0.0, *accumulate(counts.steps or 0.0 for counts in told)]
     emitted = [0.0, *accumulate(counts.emitted or 0.0 for counts in told)]
-
-    def between(index: int) -> float:
-        return emitted[index] ** 2 / steps[index] + (emitted[-1] - emitted[index]) ** 2 / (steps[-1] - steps[index])
-
-    enough = [at for at in range(1, len(told)) if min(steps[at], steps[-1] - steps[at]) >= ENOUGH_STEPS]
-    return max(enough, key=between, default=None)
+    between = {
+        at: emitted[at] ** 2 / steps[at] + (emitted[-1] - emitted[at]) ** 2 / (steps[-1] - steps[at])
+        for at in range(1, len(told))
+        if steps[at] >= ENOUGH_STEPS and steps[-1] - steps[at] >= ENOUGH_STEPS
+    }
+    return max(between, key=between.__getitem__, default=None)
 
 
 def _beyond_doubt(before: Counts, after: Counts) -> bool:
