@@ -202,10 +202,11 @@ def _mark_words(view: TrendsView, look: Look) -> list[dict[str, Any]]:
         start = max(mark.start, view.start)
         left = _pixels(start - view.start, view, look)
         width = (len(text) + 3) * CHARACTER_PIXELS
-        fits_right = left + width <= look.width
-        place = (left, left + width) if fits_right else (left - width, left)
+        # Words that would reach beyond the end of the plot begin earlier.
+        first = min(left, look.width - width)
+        place = (first, first + width)
         colour, _ = _severity_colours(mark.severity, look.palette)
-        has_room = place[0] >= 0 and all(place[1] < first or place[0] > last for first, last in taken)
+        has_room = place[0] >= 0 and all(place[1] < other[0] or place[0] > other[1] for other in taken)
         if has_room:
             taken.append(place)
         words.append(
@@ -216,7 +217,8 @@ def _mark_words(view: TrendsView, look: Look) -> list[dict[str, Any]]:
                 yref="paper",
                 x=look.moment(start),
                 y=WORDS_AT,
-                xanchor="left" if fits_right else "right",
+                xanchor="left",
+                xshift=round(first - left) if has_room else 0,
                 yanchor="bottom",
                 hovertext=_mark_hover(mark, view, look),
             )

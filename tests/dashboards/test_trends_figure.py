@@ -299,6 +299,14 @@ def test_alerts_without_room_are_points_that_tell_on_hover() -> None:
     assert all(f"k3-{n}" in note["hovertext"] for n, note in enumerate(notes))
 
 
+def test_the_words_of_an_alert_that_began_just_now_end_with_the_plot() -> None:
+    shown = healthy(marks=(Mark(START + 3500, None, "Drafter is dead on a", "critical", "a"),))
+    note = next(note for note in figure(chart(shown), LOOK)["layout"]["annotations"] if "hovertext" in note)
+    left = LOOK.width * 3500 / (shown.end - START)
+    assert note["text"] == "● alert: Drafter is dead on a, firing"
+    assert 0 < left + note["xshift"] < LOOK.width - 150
+
+
 def test_hostile_names_are_shown_literally() -> None:
     name = '<a href="javascript:1">%{x} & <b>x</b>'
     mark = Mark(START + 1200, None, name, "warning", name)
