@@ -120,7 +120,7 @@
     });
     each("[data-live-word]", (element) => app.write(element, document.body.dataset.live ?? "live"));
     each(".firing-count", (element) => app.write(element, document.body.dataset.firing ?? ""));
-    app.words.fill();
+    app.words?.fill();
   }
 
   const each = (selector, act) => document.querySelectorAll(selector).forEach(act);
@@ -258,5 +258,6 @@
   });
 
   document.addEventListener("DOMContentLoaded", reflect);
-  setInterval(() => app.words.fill(), 1000);
+  // On a slow line a second passes before words.js is there.
+  setInterval(() => app.words?.fill(), 1000);
 })();
