@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from importlib.metadata import version
 
 from fastapi import FastAPI
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from app.access import login
 from app.access.callers import Callers
@@ -22,6 +23,8 @@ from app.metrics import Metrics
 from service.reads import Reads
 
 _DESCRIPTION = "Acceptance length of speculative decoding on SGLang and vLLM. Times are UTC; no data is null."
+MOST_BODY_BYTES = 8 * 2**20
+"""Of any request, whatever reads it: Dash would read a callback's body to its end, however long."""
 
 
 def create_app(
@@ -58,6 +61,7 @@ def create_app(
         reference.install(app)
         runbook.install(app)
     names = frozenset(host_names)
+    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=MOST_BODY_BYTES)
     app.add_middleware(Compressed)
     app.add_middleware(Gate, callers=callers, observer=metrics, own_hosts=names)
     app.add_middleware(Guard, names=names)

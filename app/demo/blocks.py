@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from html import escape
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 _TOKEN = re.compile(r"<([^<>]*)>")
@@ -21,8 +21,7 @@ _MARKS = (
 
 def html_of(payload: Mapping[str, Any]) -> str:
     """The blocks of a message; "" where it has none."""
-    blocks = payload.get("blocks")
-    return "".join(_block(block) for block in blocks if isinstance(block, dict)) if isinstance(blocks, list) else ""
+    return "".join(_block(block) for block in _objects(payload.get("blocks")))
 
 
 def mrkdwn(text: str) -> str:
@@ -42,18 +41,18 @@ def _header(block: dict[str, Any]) -> str:
 
 def _section(block: dict[str, Any]) -> str:
     text = block.get("text")
-    fields = [f"<div>{_text(each)}</div>" for each in _list(block.get("fields"))]
+    fields = [f"<div>{_text(each)}</div>" for each in _objects(block.get("fields"))]
     return (f'<div class="section">{_text(text)}</div>' if text else "") + (
         f'<div class="fields">{"".join(fields)}</div>' if fields else ""
     )
 
 
 def _context(block: dict[str, Any]) -> str:
-    return f'<p class="context">{" ".join(_text(each) for each in _list(block.get("elements")))}</p>'
+    return f'<p class="context">{" ".join(_text(each) for each in _objects(block.get("elements")))}</p>'
 
 
 def _actions(block: dict[str, Any]) -> str:
-    buttons = [_button(each) for each in _list(block.get("elements")) if isinstance(each, dict)]
+    buttons = [_button(each) for each in _objects(block.get("elements"))]
     return f'<div class="actions">{"".join(buttons)}</div>'
 
 
@@ -71,10 +70,11 @@ _BLOCKS: Mapping[str, Callable[[dict[str, Any]], str]] = {
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, dict):
+    given = _objects([value])
+    if not given:
         return ""
-    text = str(value.get("text", ""))
-    return mrkdwn(text) if value.get("type") == "mrkdwn" else escape(text)
+    text = str(given[0].get("text", ""))
+    return mrkdwn(text) if given[0].get("type") == "mrkdwn" else escape(text)
 
 
 def _token(token: str) -> str:
@@ -104,5 +104,7 @@ def _plain(text: str) -> str:
     return html.replace("\n", "<br>")
 
 
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _objects(value: object) -> list[dict[str, Any]]:
+    """Those of a list that are objects; of anything else none."""
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]

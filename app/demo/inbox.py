@@ -13,7 +13,7 @@ from hashlib import sha256
 from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from secrets import token_hex
-from typing import Any
+from typing import Any, cast
 
 import orjson
 from fastapi import FastAPI, Request
@@ -62,12 +62,12 @@ class Inbox:
     def take(self, body: bytes) -> bool:
         """Keep a message; False for what is none."""
         try:
-            payload = orjson.loads(body)
+            payload: object = orjson.loads(body)
         except orjson.JSONDecodeError:
             return False
         if not isinstance(payload, dict):
             return False
-        self.messages.appendleft((datetime.now(UTC), payload))
+        self.messages.appendleft((datetime.now(UTC), cast("dict[str, Any]", payload)))
         return True
 
 

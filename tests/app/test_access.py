@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 import httpx
@@ -164,6 +164,27 @@ async def test_the_last_word_of_a_proxy_that_is_trusted(serve: Any, browse: Any)
     spoofed = {"x-user": "ana", "x-forwarded-for": "10.0.0.5"}
     assert (await other.get("/api/targets", headers=spoofed)).status_code == 401
     assert (await browse(app, "::ffff:10.0.0.5").get("/api/targets", headers={"x-user": "ana"})).status_code == 200
+
+
+async def test_a_body_without_end_is_refused_before_it_is_read_whole(serve: Any, browse: Any) -> None:
+    app, sent = serve(ACCESS), 0
+
+    async def body() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for _ in range(100):
+            sent += 2**20
+            yield b"x" * 2**20
+
+    headers = {"content-type": "application/json"}
+    answer = await browse(app).post("/_dash-update-component", content=body(), headers={**headers, **bearer("viewer")})
+    # Dash takes the refusal for an error of its own; what counts is that it stops reading.
+    assert answer.status_code in (413, 500)
+    assert sent < 20 * 2**20
+    whole = {**headers, **bearer("viewer"), "content-length": str(100 * 2**20)}
+    assert (await browse(app).post("/_dash-update-component", content=b"x", headers=whole)).status_code == 413
+    sent = 0
+    assert (await browse(app).post("/_dash-update-component", content=body(), headers=headers)).status_code == 401
+    assert sent <= 2**20, "nothing is read of who may not ask"
 
 
 SAME = {"origin": "http://127.0.0.1:8400"}
