@@ -111,10 +111,12 @@ class Beats:
         return [_Placed(target, bucket, beat) for (target, bucket), beat in beats.items()]
 
 
-def loads(history: History, start: float, end: float, step: float) -> dict[tuple[str, float], Beat]:
-    """(target, bucket) -> load, output and step time; without counts."""
-    beats = {place: seen(looks) for place, looks in _by_target(history.looked(start, end, step)).items()}
-    for place, seconds in step_times(history.timed(start, end, step)).items():
+def loads(
+    history: History, start: float, end: float, step: float, target: str | None = None
+) -> dict[tuple[str, float], Beat]:
+    """(target, bucket) -> load, output and step time of all targets, or of one; without counts."""
+    beats = {place: seen(looks) for place, looks in _by_target(history.looked(start, end, step, target)).items()}
+    for place, seconds in step_times(history.timed(start, end, step, target)).items():
         beats[place] = replace(beats.get(place, NO_BEAT), step_time_seconds=seconds)
     return beats
 

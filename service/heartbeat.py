@@ -80,9 +80,10 @@ def heartbeat(
     for start in starts:
         end = min(start + step, now)
         state: TickState = present if start + step >= now else _of_beat(strip.get(start))
-        told: list[TickState] = [stretch.state for stretch in episodes if stretch.start < end and stretch.end > start]
-        worst: TickState = max(told, key=_GRAVITY.index) if told else state
-        ticks.append(Tick(start, end, worst))
+        if episodes:
+            told: list[TickState] = [item.state for item in episodes if item.start < end and item.end > start]
+            state = max(told, key=_GRAVITY.index) if told else state
+        ticks.append(Tick(start, end, state))
     return tuple(ticks)
 
 

@@ -170,8 +170,8 @@ class Incidents:
                 where["category"] = (series.category,)
             query = AcceptanceQuery(start=begin, end=end, by=("target",), where=where)
             counts = total(answer.counts for answer in choose(self.history.query(query), query))
-            beats = loads(self.history, begin, end, LOAD_SECONDS)
-            self._before[place] = _Before(counts, [beat for (name, _), beat in beats.items() if name == alert.target])
+            beats = loads(self.history, begin, end, LOAD_SECONDS, alert.target)
+            self._before[place] = _Before(counts, list(beats.values()))
         return self._before[place]
 
     def _incident(self, alert: AlertRecord, entry: Entry | None, around: _Around) -> Incident:

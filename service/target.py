@@ -167,8 +167,7 @@ class TargetReads:
         """Its step time at like load before, or that of its group now."""
         faults = [began(alert) for alert in present.alerts if wants_somebody(alert)]
         until = min([now - SETTLED_SECONDS, *faults])
-        beats = loads(self._history, until - NORMAL_SECONDS, until, LOAD_SECONDS)
-        own = [beat for (target, _), beat in beats.items() if target == present.name]
+        own = loads(self._history, until - NORMAL_SECONDS, until, LOAD_SECONDS, present.name).values()
         return normal_step_time(present.beat, own, peers.of(present))
 
     def _ranks(self, present: Present, now: float) -> tuple[RankRow, ...]:

@@ -128,15 +128,15 @@ class DuckHistory:
         with self._cursor() as cursor:
             return codec.health_of(_table(cursor, statements.HEALTH, parameters))
 
-    def looked(self, start: float, end: float, step: float) -> list[Looked]:
+    def looked(self, start: float, end: float, step: float, target: str | None = None) -> list[Looked]:
         """As ``History.looked``."""
         with self._cursor() as cursor:
-            return codec.looked_of(_table(cursor, statements.LOOKED, _span(start, end, step)))
+            return codec.looked_of(_table(cursor, statements.LOOKED, _span(start, end, step, target)))
 
-    def timed(self, start: float, end: float, step: float) -> list[Timed]:
+    def timed(self, start: float, end: float, step: float, target: str | None = None) -> list[Timed]:
         """As ``History.timed``."""
         with self._cursor() as cursor:
-            return codec.timed_of(_table(cursor, statements.TIMED, _span(start, end, step)))
+            return codec.timed_of(_table(cursor, statements.TIMED, _span(start, end, step, target)))
 
     def cursors(self) -> list[Cursor]:
         """As ``History.cursors``."""
@@ -283,5 +283,6 @@ def _table(cursor: duckdb.DuckDBPyConnection, statement: str, parameters: Mappin
     return cursor.sql(statement, params=dict(parameters)).to_arrow_table()
 
 
-def _span(start: float, end: float, step: float) -> dict[str, float]:
-    return {"after": float(start), "until": float(end), "step": float(step)}
+def _span(start: float, end: float, step: float, target: str | None) -> dict[str, Any]:
+    of = None if target is None else encodable(target)
+    return {"after": float(start), "until": float(end), "step": float(step), "target": of}

@@ -128,11 +128,11 @@ class History(Protocol):
         """Looks in (start, end], oldest first."""
         ...
 
-    def looked(self, start: float, end: float, step: float) -> list[Looked]:
+    def looked(self, start: float, end: float, step: float, target: str | None = None) -> list[Looked]:
         """Looks in (start, end], added up per target, surface and bucket; buckets without looks are absent."""
         ...
 
-    def timed(self, start: float, end: float, step: float) -> list[Timed]:
+    def timed(self, start: float, end: float, step: float, target: str | None = None) -> list[Timed]:
         """Timed passes of the windows that end in (start, end], per target, source and bucket."""
         ...
 

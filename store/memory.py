@@ -80,21 +80,21 @@ class MemoryHistory:
             looks = [look for look in self._health.values() if start < look.at <= end and target in (None, look.target)]
         return sorted(looks, key=lambda look: (look.at, look.target, look.surface))
 
-    def looked(self, start: float, end: float, step: float) -> list[Looked]:
+    def looked(self, start: float, end: float, step: float, target: str | None = None) -> list[Looked]:
         """As ``History.looked``."""
         grid = AcceptanceQuery(start=start, end=end, step=step)
         groups: dict[tuple[str, str, float], list[Health]] = defaultdict(list)
-        for look in self.health(start, end):
+        for look in self.health(start, end, target):
             groups[look.target, look.surface, bucket_start(grid, look.at)].append(look)
         return [_looked(*place, looks) for place, looks in groups.items()]
 
-    def timed(self, start: float, end: float, step: float) -> list[Timed]:
+    def timed(self, start: float, end: float, step: float, target: str | None = None) -> list[Timed]:
         """As ``History.timed``."""
         grid = AcceptanceQuery(start=start, end=end, step=step)
         groups: dict[tuple[str, Source, float], list[tuple[float, float]]] = defaultdict(list)
         for window in self._between(start, end):
             passes, seconds = window.counts.passes, window.counts.pass_seconds
-            if passes and seconds is not None:
+            if passes and seconds is not None and target in (None, window.series.target):
                 groups[window.series.target, window.source, bucket_start(grid, window.end)].append((passes, seconds))
         return [
             Timed(*place, sum(passes for passes, _ in told), sum(seconds for _, seconds in told))

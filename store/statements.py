@@ -70,7 +70,7 @@ SELECT target, surface, $after + (ceil((looked_at - $after) / $step) - 1) * $ste
     count(*) AS looks, count(*) FILTER (WHERE up) AS up,
     avg(running) AS running, sum(decode_tokens) AS decode_tokens, bool_or(speculating) AS speculating,
     min(looked_at) AS first, max(looked_at) AS last
-FROM health WHERE looked_at > $after AND looked_at <= $until
+FROM health WHERE looked_at > $after AND looked_at <= $until AND ($target IS NULL OR target = $target)
 GROUP BY ALL
 """
 TIMED = """
@@ -78,6 +78,7 @@ SELECT series.target AS target, source, $after + (ceil((ended - $after) / $step)
     sum(passes) AS passes, sum(pass_seconds) AS pass_seconds
 FROM windows JOIN series ON series.id = windows.series
 WHERE ended > $after AND ended <= $until AND passes > 0 AND pass_seconds IS NOT NULL
+    AND ($target IS NULL OR series.target = $target)
 GROUP BY ALL
 """
 

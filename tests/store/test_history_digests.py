@@ -72,6 +72,15 @@ def test_passes_whose_time_is_unknown_do_not_hide_those_that_were_timed(history:
     assert next(item for item in told if item.source == "counter").step_time_seconds == 0.3
 
 
+def test_of_one_target_only(history: History) -> None:
+    history.append(
+        Batch([passes(1, 10, 40, 2.0), passes(2, 10, 20, 3.0, target="b\0")], [look(5), look(5, target="b\0")])
+    )
+    assert [item.target for item in history.looked(T0, T0 + 60, 60.0, "b\0")] == ["b\0"]
+    assert [item.passes for item in history.timed(T0, T0 + 60, 60.0, "b\0")] == [20.0]
+    assert history.looked(T0, T0 + 60, 60.0, "nobody") == history.timed(T0, T0 + 60, 60.0, "nobody") == []
+
+
 def test_nothing_is_told_of_nothing(history: History) -> None:
     assert history.looked(T0, T0 + 60, 15.0) == []
     assert history.timed(T0, T0 + 60, 15.0) == []
