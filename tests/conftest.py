@@ -1,13 +1,19 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -18,6 +24,9 @@ from app.demo.fleet import Fleet, Member, Spec, running
 # Test machines are shared: how long an example takes says nothing.
 settings.register_profile("draftgauge", deadline=None)
 settings.load_profile("draftgauge")
+
+
+Found = TypeVar("Found")
 
 
 class Emulated:
@@ -80,10 +89,13 @@ class Message:
 
 @dataclass(slots=True)
 class Receiver:
-    """A real HTTP server that takes what channels send, in the order in which it comes. Status 200 unless told."""
+    """A real HTTP server that takes what channels send, in the order in which it comes.
+
+    ``statuses`` are what it answers next; then always 200. What it did not take is not among ``messages``.
+    """
 
     url: str
-    status: int = 200
+    statuses: list[int] = field(default_factory=list[int])
     messages: list[Message] = field(default_factory=list[Message])
 
     def at(self, path: str) -> list[Message]:
@@ -104,8 +116,10 @@ def receiver() -> Iterator[Receiver]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            received.messages.append(Message(self.path, headers, json.loads(body)))
-            self.send_response(received.status)
+            status = received.statuses.pop(0) if received.statuses else 200
+            if status == 200:
+                received.messages.append(Message(self.path, headers, json.loads(body)))
+            self.send_response(status)
             self.send_header("content-length", "2")
             self.end_headers()
             self.wfile.write(b"ok")
@@ -121,3 +135,78 @@ def receiver() -> Iterator[Receiver]:
         yield received
         server.shutdown()
         thread.join()
+
+
+class Served:
+    """``draftgauge serve`` in a process of its own, started and ended as often as a test likes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.config = folder / "draftgauge.yaml"
+        self.log = folder / "draftgauge.log"
+        self.data = folder / "data"
+        self.url = ""
+        self.process: subprocess.Popen[bytes] | None = None
+        self._http = httpx.Client(timeout=30.0, trust_env=False)
+        self._read_from = 0
+
+    def configure(self, **settings: Any) -> None:
+        """Its configuration; it listens on a free port."""
+        self.config.write_text(json.dumps({"listen": {"port": 0}, "data_dir": str(self.data), **settings}))
+
+    def spawn(self, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
+        """Start it, and do not wait."""
+        self._read_from = self.log.stat().st_size if self.log.exists() else 0
+        command = [sys.executable, "-m", "app.cli", "serve", "--config", str(self.config), *arguments]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, env={**os.environ, **environment}, start_new_session=True
+            )
+        return self.process
+
+    def start(self, **environment: str) -> None:
+        """Start it, and wait until it answers."""
+        self.spawn(**environment)
+        self.url = self.until(lambda: re.search(r"event=serving url=(\S+)", self.said())).group(1)
+
+    def said(self) -> str:
+        """What it logged since it was started."""
+        return self.log.read_bytes()[self._read_from :].decode() if self.log.exists() else ""
+
+    def get(self, path: str, **parameters: Any) -> Any:
+        return self._http.get(f"{self.url}{path}", params=parameters).raise_for_status().json()
+
+    def target(self, name: str) -> dict[str, Any]:
+        return next(target for target in self.get("/api/targets")["targets"] if target["name"] == name)
+
+    def until(self, look: Callable[[], Found | None], seconds: float = 120.0) -> Found:
+        """The first thing that ``look`` finds while the process lives."""
+        end = time.monotonic() + seconds
+        while not (found := look()):
+            assert self.process is not None
+            assert self.process.poll() is None, self.said()
+            assert time.monotonic() < end, self.said()
+            time.sleep(0.02)
+        return found
+
+    def stop(self, seconds: float = 60.0) -> int:
+        """SIGTERM; its exit status."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(seconds)
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def end(self) -> None:
+        self.kill()
+        self._http.close()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    """A service that is not started yet; it is gone when the test is over."""
+    service = Served(tmp_path)
+    yield service
+    service.end()
