@@ -164,7 +164,10 @@ class Runtime:
         """Stop in the order in which things flow: collectors, writer, a last evaluation, its messages."""
         self.readiness.stopping = True
         log.info("stopping")
-        self._scheduler.shutdown(wait=False)
+        self._scheduler.pause()
+        async with self._evaluating:
+            # A job that runs would be cancelled while its thread goes on.
+            self._scheduler.shutdown(wait=False)
         await _cancelled(self._collecting)
         await _cancelled(background)
         await parts.writer.drain()
