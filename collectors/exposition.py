@@ -100,18 +100,13 @@ class _Search:
 
     def lines(self, page: bytes) -> Iterator[tuple[int, bytes]]:
         """Where a line starts, and the line without its end."""
-        if page.startswith(self._beginnings):
-            yield 0, _line(page, 0)
-        for _, at, _ in self._automaton.find_matches_as_indexes(page):
-            yield at + 1, _line(page, at + 1)
+        starts = [at + 1 for _, at, _ in self._automaton.find_matches_as_indexes(page)]
+        for start in [0, *starts] if page.startswith(self._beginnings) else starts:
+            end = page.find(b"\n", start)
+            yield start, page[start:] if end < 0 else page[start:end]
 
 
 _search = lru_cache(maxsize=64)(_Search)
-
-
-def _line(page: bytes, start: int) -> bytes:
-    end = page.find(b"\n", start)
-    return page[start:] if end < 0 else page[start:end]
 
 
 def _read(page: bytes, search: _Search) -> Page:
@@ -139,9 +134,11 @@ def _read(page: bytes, search: _Search) -> Page:
 def _quickly(line: bytes) -> tuple[_Series, float] | None:
     """A line as nearly all are, ``NAME{LABELS} VALUE``; None for any other."""
     head, _, value = line.rpartition(b" ")
+    if len(head) > LONGEST_CACHED_BYTES or b"_" in value:
+        return None
     try:
-        return (_cached_series(head), _number(value)) if len(head) <= LONGEST_CACHED_BYTES else None
-    except Malformed:
+        return _cached_series(head), float(value)
+    except ValueError:
         return None
 
 

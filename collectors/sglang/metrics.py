@@ -109,8 +109,9 @@ def _counter_windows(address: str, worker: Worker, subject: Subject, change: Cha
     if not worker.counts("steps"):
         return
     found: list[tuple[Group, Counts]] = []
+    k, draft_tokens = worker.k(subject), worker.draft_tokens(subject)
     for group in sorted(worker.groups, key=lambda group: (group.model, group.category or "")):
-        counts = _request_counts(group, worker, subject, change)
+        counts = _request_counts(group, worker, change, k, draft_tokens)
         if counts is not None:
             found.append((group, counts))
     for group, counts in _fewer(found):
@@ -124,7 +125,9 @@ def _counter_windows(address: str, worker: Worker, subject: Subject, change: Cha
         yield _window(series, "counter", change, at, counts)
 
 
-def _request_counts(group: Group, worker: Worker, subject: Subject, change: Change) -> Counts | None:
+def _request_counts(
+    group: Group, worker: Worker, change: Change, k: int | None, draft_tokens: float | None
+) -> Counts | None:
     """What the finished requests of a group did; None where nothing changed, or a change is unknown.
 
     A page without num_requests_total (filtered by somebody) leaves the first tokens in: not exact then.
@@ -135,7 +138,6 @@ def _request_counts(group: Group, worker: Worker, subject: Subject, change: Chan
     )
     if steps is None or tokens is None or requests is None or not any((steps, tokens, requests)):
         return None
-    k, draft_tokens = worker.k(subject), worker.draft_tokens(subject)
     counted = worker.counts("requests")
     emitted = tokens - requests
     return Counts(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -34,6 +34,7 @@ _GAUGES = (
     "num_queue_reqs",
 )
 _SCHEDULER_COUNTERS = {"realtime_tokens_total": "realtime", "cuda_graph_passes_total": "passes"}
+_OF_RANKS = frozenset((*_GAUGES, *_SCHEDULER_COUNTERS))
 _STARTUP = "startup_time_seconds"
 _SUFFIXES = (*_REQUEST_COUNTERS, *_GAUGES, *_SCHEDULER_COUNTERS, _STARTUP)
 _NAMES = {prefix: tuple(prefix + suffix for suffix in _SUFFIXES) for prefix in PREFIXES}
@@ -132,15 +133,13 @@ def read(body: bytes, subject: Subject) -> Page | None:
     if prefix is None:
         return None
     found = exposition.read(body, _NAMES[prefix])
-    samples = [Sample(sample.name.removeprefix(prefix), sample.labels, sample.value) for sample in found.samples]
     workers: dict[str, Worker] = {}
-    for address, owned in _by_worker(samples):
-        worker = workers[address] = Worker(role=_role(owned), token=_token(owned))
-        _count_requests(worker, [sample for sample in owned if sample.name in _REQUEST_COUNTERS], subject)
-        _read_ranks(
-            worker, [sample for sample in owned if sample.name in _GAUGES or sample.name in _SCHEDULER_COUNTERS]
-        )
-    return Page(workers, frozenset(sample.name for sample in samples), found.rejected)
+    for address, samples in _by_worker(found.samples, prefix):
+        worker = workers[address] = Worker(role=_role(samples), token=_token(samples))
+        _count_requests(worker, [sample for sample in samples if sample[0] in _REQUEST_COUNTERS], subject)
+        _read_ranks(worker, [sample for sample in samples if sample[0] in _OF_RANKS])
+    families = frozenset(sample.name.removeprefix(prefix) for sample in found.samples)
+    return Page(workers, families, found.rejected)
 
 
 _Number = TypeVar("_Number", int, float)
@@ -151,62 +150,77 @@ def _agreed(values: Iterable[_Number | None]) -> _Number | None:
     return told.pop() if len(told) == 1 else None
 
 
-def _by_worker(samples: Iterable[Sample]) -> Iterator[tuple[str, list[Sample]]]:
-    owned: dict[str, list[Sample]] = {}
-    for sample in samples:
-        owned.setdefault(sample.labels.get("worker_addr", "")[:LONGEST_LABEL], []).append(sample)
-    yield from sorted(owned.items())
+_Sample = tuple[str, Mapping[str, str], float]
+"""A sample with the prefix taken off its name. A plain tuple: there are a hundred on a page."""
 
 
-def _role(samples: Iterable[Sample]) -> str | None:
+def _by_worker(samples: Iterable[Sample], prefix: str) -> list[tuple[str, list[_Sample]]]:
+    owned: dict[str, list[_Sample]] = {}
+    beginning = len(prefix)
+    for name, labels, value in samples:
+        address = labels.get("worker_addr", "")[:LONGEST_LABEL]
+        if address not in owned:
+            owned[address] = []
+        owned[address].append((name[beginning:], labels, value))
+    return sorted(owned.items())
+
+
+def _role(samples: Iterable[_Sample]) -> str | None:
     """The one role that the labels name. ``dynamic`` servers change theirs."""
-    roles = {sample.labels["engine_type"] for sample in samples if "engine_type" in sample.labels}
+    roles = {labels["engine_type"] for _, labels, _ in samples if "engine_type" in labels}
     role = roles.pop() if len(roles) == 1 else None
     return role if role in _ROLES else None
 
 
-def _token(samples: Iterable[Sample]) -> str | None:
-    phases = {sample.labels.get("phase"): sample.value for sample in samples if sample.name == _STARTUP}
+def _token(samples: Iterable[_Sample]) -> str | None:
+    phases = {labels.get("phase"): value for name, labels, value in samples if name == _STARTUP}
     return repr(phases["scheduler_e2e"]) if "scheduler_e2e" in phases else None
 
 
-def _count_requests(worker: Worker, samples: Sequence[Sample], subject: Subject) -> None:
+def _count_requests(worker: Worker, samples: Sequence[_Sample], subject: Subject) -> None:
     """Sum ``is_streaming``, priority and extra labels away; what is left agrees between the families."""
     label = subject.category_label
-    labelled = any(label in sample.labels for sample in samples)
-    for sample in samples:
-        category = sample.labels.get(label, "")[:LONGEST_LABEL] if labelled else None
-        group = Group(_model(sample), category)
-        key = group.key(_REQUEST_COUNTERS[sample.name])
+    labelled = any(label in labels for _, labels, _ in samples)
+    sums: dict[tuple[str, str, str | None], float] = {}
+    for name, labels, value in samples:
+        key = name, _model(labels), labels.get(label, "")[:LONGEST_LABEL] if labelled else None
+        sums[key] = sums.get(key, 0.0) + count_of(value)
+    for (name, model, category), value in sums.items():
+        group = Group(model, category)
         worker.groups.add(group)
-        worker.counters[key] = worker.counters.get(key, 0.0) + count_of(sample.value)
+        worker.counters[group.key(_REQUEST_COUNTERS[name])] = value
 
 
-def _read_ranks(worker: Worker, samples: Sequence[Sample]) -> None:
+def _read_ranks(worker: Worker, samples: Sequence[_Sample]) -> None:
     """One scheduler speaks for a data-parallel rank: that of its lowest pipeline and tensor rank.
 
     The others repeat its gauges where all schedulers are asked to report, and count the same passes anyway. With
     priorities, the empty one is the total.
     """
-    leaders: dict[str, tuple[int, int]] = {}
-    placed: list[tuple[str, tuple[int, int], Sample]] = []
+    schedulers: dict[str, dict[tuple[int, int], list[_Sample]]] = {}
     for sample in samples:
-        labels = sample.labels
+        labels = sample[1]
         name = labels.get("dp_rank", "0")[:LONGEST_LABEL]
         place = _whole(labels.get("pp_rank")), _whole(labels.get("tp_rank"))
-        leaders[name] = min(leaders.get(name, place), place)
-        placed.append((name, place, sample))
-    for name, place, sample in placed:
-        if place != leaders[name] or sample.labels.get("priority"):
-            continue
-        rank = worker.ranks.setdefault(name, Rank(_model(sample)))
-        if sample.name in _GAUGES:
-            rank.gauges[sample.name] = sample.value
-        else:
-            key = (_SCHEDULER_COUNTERS[sample.name], name, sample.labels.get("mode", "")[:LONGEST_LABEL])
-            if key[0] == "passes":
-                rank.modes.add(key[2])
-            worker.counters[key] = worker.counters.get(key, 0.0) + count_of(sample.value)
+        schedulers.setdefault(name, {}).setdefault(place, []).append(sample)
+    for name, places in schedulers.items():
+        for sample in places[min(places)]:
+            if not sample[1].get("priority"):
+                _read_rank(worker, name, sample)
+
+
+def _read_rank(worker: Worker, name: str, sample: _Sample) -> None:
+    family, labels, value = sample
+    rank = worker.ranks.get(name)
+    if rank is None:
+        rank = worker.ranks[name] = Rank(_model(labels))
+    if family in _GAUGES:
+        rank.gauges[family] = value
+        return
+    key = (_SCHEDULER_COUNTERS[family], name, labels.get("mode", "")[:LONGEST_LABEL])
+    if key[0] == "passes":
+        rank.modes.add(key[2])
+    worker.counters[key] = worker.counters.get(key, 0.0) + count_of(value)
 
 
 @lru_cache(maxsize=4096)
@@ -214,5 +228,5 @@ def _whole(text: str | None) -> int:
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < len("1000000") else 0
 
 
-def _model(sample: Sample) -> str:
-    return sample.labels.get("model_name", "")[:LONGEST_LABEL]
+def _model(labels: Mapping[str, str]) -> str:
+    return labels.get("model_name", "")[:LONGEST_LABEL]
