@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-DEBIAN_PACKAGES := prometheus docker-compose
+DEBIAN_PACKAGES := chromium docker-compose prometheus
 
 .PHONY: run test lint types check packages lock bench e2e-vllm clean
 
