@@ -26,12 +26,12 @@
       order: [row.order],
       state: [row.s, row.w],
       target: [row.n, row.a],
-      step: [row.p, row.p2],
+      step: [row.p, row.pb],
       output: [row.o],
       strip: [row.h, row.h0],
-      card: [row.s, row.w, row.n, row.t, row.t2, row.p, row.h, row.p2],
+      card: [row.s, row.w, row.n, row.t, row.tb, row.p, row.h, row.pb],
     };
-    return column === "order" ? row.order : JSON.stringify(parts[column] ?? [row[column], row[`${column}2`], row.s]);
+    return column === "order" ? row.order : JSON.stringify(parts[column] ?? [row[column], row[`${column}b`], row.s]);
   };
 
   // The name of a group goes over all columns.
@@ -51,7 +51,7 @@
   const StepTime = (row) => {
     if (!row.p) return null;
     const [milliseconds, ratio] = row.p;
-    const times = row.p2 > 0 ? draw("span", { className: "times" }, `×${ratio.toFixed(1)}`) : null;
+    const times = row.pb > 0 ? draw("span", { className: "times" }, `×${ratio.toFixed(1)}`) : null;
     return [milliseconds.toFixed(1), times];
   };
 
@@ -98,13 +98,13 @@
   cells.StripCell = ({ data }) => (data.h ? Strip(data) : null);
 
   cells.StepCell = ({ data }) =>
-    data.p ? draw("span", { className: `heat heat${data.p2}` }, draw("span", { className: "num" }, StepTime(data))) : None();
+    data.p ? draw("span", { className: `heat heat${data.pb}` }, draw("span", { className: "num" }, StepTime(data))) : None();
 
   cells.HeatCell = ({ data, column }) => {
     const name = column.getColId();
     const figures = data[name];
     if (!figures) return name === "t" ? draw("span", { className: "word" }, Figure(data)) : None();
-    const level = data[`${name}2`][2];
+    const level = data[`${name}b`][2];
     return draw(
       "span",
       { className: level < 0 ? "heat heat-few" : `heat heat${level}` },
@@ -115,14 +115,14 @@
 
   cells.TargetCard = ({ data }) => {
     if (data.members !== undefined) return Group(data);
-    const dead = data.t && data.t2[2] === 4;
+    const dead = data.t && data.tb[2] === 4;
     return draw(
       "div",
       { className: "card" },
       draw("b", { className: "card-name" }, data.n),
       draw("span", { className: dead ? "card-figure crit" : data.t ? "card-figure" : "card-figure none-word" }, Figure(data)),
       State(data),
-      draw("span", { className: data.p2 > 1 ? "card-step crit" : "card-step" }, data.p ? [data.p[0].toFixed(1), " ms ", StepTime(data)[1]] : null),
+      draw("span", { className: data.pb > 1 ? "card-step crit" : "card-step" }, data.p ? [data.p[0].toFixed(1), " ms ", StepTime(data)[1]] : null),
       data.h ? Strip(data) : null,
     );
   };
@@ -149,7 +149,7 @@
       return [["", name === "t" ? row.w : "No request of this category in the last 15 minutes."]];
     }
     const [length, lower, upper, steps] = figures;
-    const [source, expected, heat] = row[`${name}2`];
+    const [source, expected, heat] = row[`${name}b`];
     const bounds = lower === null || upper === null ? "" : ` (95 % ${lower.toFixed(2)}–${upper.toFixed(2)})`;
     const share = expected === null ? 0 : Math.round((1 - length / expected) * 100);
     const against = share === 0 ? "" : `; ${Math.abs(share)} % ${share > 0 ? "below" : "above"}`;

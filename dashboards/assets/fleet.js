@@ -41,6 +41,7 @@
       app.go({ sort: sort === column ? `-${column}` : sort === `-${column}` ? "" : column });
     },
 
+    // The next row: it is the target that is looked for, not the category that was looked at.
     step(by) {
       if (!grid) return;
       const focused = grid.getFocusedCell();
@@ -51,7 +52,7 @@
       const row = grid.getDisplayedRowAtIndex(index);
       if (!row) return;
       grid.ensureIndexVisible(index);
-      grid.setFocusedCell(index, focused?.column ?? (narrow() ? "card" : "target"));
+      grid.setFocusedCell(index, narrow() ? "card" : "target");
       document.querySelector(`.ag-row[row-index="${index}"]`)?.scrollIntoView({ block: "nearest" });
     },
   });

@@ -4,8 +4,8 @@ A row is a mapping of short names, read by assets/fleet.js and assets/cells.js:
 
     n, i, s, w      target, its place (worst first), its state (``STATES``) and what is said of it
     a, g, e, m      about, group, engine, model
-    t, t2, c0, c02, ...   acc_len of all traffic and of each category: what moves, and what rarely does
-    p, p2, o        step time (ms) with its ratio to normal, its heat, output (tok/s)
+    t, tb, c0, c0b, ...   acc_len of all traffic and of each category: what moves, and what rarely does
+    p, pb, o        step time (ms) with its ratio to normal, its heat, output (tok/s)
     h, h0           heartbeat, a letter a tick, and when it begins (unix seconds)
 
 Missing fields are None. What moves is [acc_len, lower, upper, steps], the rest [source, expected, heat].
@@ -129,7 +129,7 @@ def _row(row: FleetRow, place: int, categories: Sequence[str]) -> Row:
         "p": None
         if row.step_time_seconds is None
         else [_rounded(row.step_time_seconds * 1000, 1), row.step_time_ratio],
-        "p2": step_heat(row.step_time_ratio),
+        "pb": step_heat(row.step_time_ratio),
         "o": _rounded(row.output_tokens_per_second, 0),
         "h": "".join(TICKS[tick.state] for tick in row.heartbeat),
         "h0": round(row.heartbeat[0].start) if row.heartbeat else None,
@@ -138,7 +138,7 @@ def _row(row: FleetRow, place: int, categories: Sequence[str]) -> Row:
     for name, cell in cells.items():
         known = cell is not None and cell.acc_len is not None
         fields[name] = _figures(cell) if known else None
-        fields[f"{name}2"] = [cell.source, cell.expected, heat(cell)] if known else None
+        fields[f"{name}b"] = [cell.source, cell.expected, heat(cell)] if known else None
     return fields
 
 

@@ -35,7 +35,7 @@ def path(values: Sequence[float | None]) -> str:
     if len(known) < 2:
         return ""
     middle = (max(known) + min(known)) / 2
-    span = max(max(known) - min(known), abs(middle) * _SMALLEST_SPAN) or 1.0
+    span = max(max(known) - min(known), abs(middle) * _SMALLEST_SPAN, 1e-9)
     steps = max(len(values) - 1, 1)
     commands: list[str] = []
     pen = "M"
