@@ -35,7 +35,7 @@ async def test_the_drafter_dies_in_the_middle_of_long_generations(bench: Make, r
     engine = world["sg-1"]
     for category in CATEGORIES:
         engine.ask(20_000, category=category)
-    await world.run(30.0)
+    await world.run(15.0)
     engine.fault("drafter-dies")
     died = world.now
     assert await world.run(180.0, until=lambda: bool(receiver.messages))
@@ -89,7 +89,8 @@ async def test_a_slower_kernel_is_no_loss_of_acceptance(bench: Make, receiver: A
         next(item for item in world.parts.history.timed(start, end, end - start) if item.source == "log")
         for start, end in ((began, broke), (broke, world.now))
     )
-    assert after.step_time_seconds == pytest.approx(1.8 * before.step_time_seconds, rel=0.15)
+    # Slower passes let requests pile up, and a larger batch takes longer still.
+    assert 1.5 <= after.step_time_seconds / before.step_time_seconds <= 2.5
     (healthy,), (slow,) = (world.sums("log", ("target",), start=at).values() for at in (began, broke))
     assert slow.acc_len == pytest.approx(healthy.acc_len, rel=0.15)
     assert not ACCEPTANCE & {finding for finding, _ in world.fired("warning", "critical")}
@@ -131,9 +132,14 @@ async def test_one_bad_rank_is_named(bench: Make, receiver: Any) -> None:
 
 async def test_a_healthy_fleet_is_left_alone(bench: Make, receiver: Any) -> None:
     minutes = float(os.environ.get("DRAFTGAUGE_TEST_MINUTES", "20"))
-    world = await bench(*((spec.name, *spec.options) for spec in DEMO))
+    fleet = [
+        (f"{spec.name}-{each}", *spec.options, "--seed", str(each))
+        for spec in DEMO
+        for each in range(min(spec.count, 2))
+    ]
+    world = await bench(*fleet)
     await world.run(60.0 * minutes)
-    assert len(world.engines) == 6
+    assert len(world.engines) == len(fleet) == 5
     assert all(world.sums("counter", ("target",), target=name) for name in world.engines)
     assert world.fired("warning", "critical") == set()
     assert receiver.messages == []
