@@ -155,7 +155,7 @@
     const against = share === 0 ? "" : `; ${Math.abs(share)} % ${share > 0 ? "below" : "above"}`;
     return [
       ["acc_len", `${length.toFixed(2)}${bounds}`],
-      ["expected", expected === null ? "not known" : `${expected.toFixed(1)}${against}`],
+      ["expected", expected === null ? "not known" : `${expected.toFixed(1)} published${against}`],
       ["evidence", steps === null ? "not told" : `${app.words.whole(steps)} verify steps, 15 min${heat < 0 ? ": too few" : ""}`],
       ["source", source ?? "not told"],
     ];

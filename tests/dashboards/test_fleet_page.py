@@ -174,7 +174,7 @@ def test_a_cell_says_what_it_rests_on(open_page: Open) -> None:
     page = open_page()
     page.locator(".ag-row[row-id='k3-00'] [col-id='c0']").hover()
     expect(page.locator(".tip")).to_contain_text("k3-00 · code")
-    expect(page.locator(".tip")).to_contain_text("5.5; 81 % below")
+    expect(page.locator(".tip")).to_contain_text("5.5 published; 81 % below")
     expect(page.locator(".tip")).to_contain_text("1,400 verify steps, 15 min")
 
 
