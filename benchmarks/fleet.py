@@ -26,6 +26,7 @@ PAGE_LINES = 2_000
 WARM_UP_SECONDS = 30.0
 MOST_OF_A_CORE = 0.20
 """For 50 targets."""
+FEWEST_DONE = 0.99
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +63,33 @@ def _measure(watchers: Sequence[Watcher], options: Namespace) -> None:
     seconds = time.monotonic() - began
     cpu = [cpu_seconds(each.process.pid) - earlier for each, earlier in zip(watchers, before, strict=True)]
     scrapes = [_scrapes(each) - earlier for each, earlier in zip(watchers, scraped, strict=True)]
+    each = [used / done * 1000 for used, done in zip(cpu, scrapes, strict=True)]
     table(
-        ("", "CPU s", "of a core", "memory MB", "peak MB", "scrapes"),
+        ("", "CPU s", "of a core", "CPU ms a scrape", "memory MB", "peak MB", "scrapes"),
         [
-            (each.name, used, f"{used / seconds:.1%}", memory_mb(each.process.pid), peak_mb(each.process.pid), done)
-            for each, used, done in zip(watchers, cpu, scrapes, strict=True)
+            (
+                watcher.name,
+                used,
+                f"{used / seconds:.1%}",
+                cost,
+                memory_mb(watcher.process.pid),
+                peak_mb(watcher.process.pid),
+                done,
+            )
+            for watcher, used, cost, done in zip(watchers, cpu, each, scrapes, strict=True)
         ],
     )
+    due = options.targets * seconds / INTERVAL_SECONDS
     page = fetch(f"{watchers[0].url}/metrics")
-    late, failed = (
-        _counter(page, "draftgauge_scrapes_late_total"),
-        _counter(page, "draftgauge_scrapes_total") - (_counter(page, 'draftgauge_scrapes_total{outcome="ok"}')),
+    failed = _counter(page, "draftgauge_scrapes_total") - _counter(page, 'draftgauge_scrapes_total{outcome="ok"}')
+    print(f"\nOver {seconds:.0f} s; scrapes due {due:.0f}; {load()}.")
+    print(
+        f"Of the service since its start: {failed:.0f} scrapes failed. One that took over 0.1 s is followed by a pause."
     )
-    print(f"\nOver {seconds:.0f} s; scrapes due {options.targets * seconds / INTERVAL_SECONDS:.0f}; {load()}.")
-    print(f"Of the service since its start: {late:.0f} scrapes late, {failed:.0f} failed.")
-    verdict("CPU of the service over Prometheus's", cpu[0] / cpu[1], 1.0, at_least=False)
+    verdict("Scrapes late", _counter(page, "draftgauge_scrapes_late_total"), 0, at_least=False)
+    verdict("Scrapes done of those due", scrapes[0] / due, FEWEST_DONE, at_least=True)
     verdict("Share of a core for 50 targets", cpu[0] / seconds * 50 / options.targets, MOST_OF_A_CORE, at_least=False)
+    verdict("CPU of a scrape over Prometheus's", each[0] / each[1], 1.0, at_least=False)
 
 
 @contextmanager
