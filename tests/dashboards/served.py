@@ -76,8 +76,11 @@ def incident(key: str, target: str, since: float, severity: Severity = "critical
     return Incident(key, severity=severity, target=target, since=since, **(fields | changes))
 
 
-def fleet_view(now: float, targets: int = 12, *, sick: bool = True, moved: float = 0.0) -> FleetView:
-    """``targets`` of which, where ``sick``, one has a dead drafter and one a slow kernel."""
+def fleet_view(
+    now: float, targets: int = 12, *, sick: bool = True, moved: float = 0.0, since: float | None = None
+) -> FleetView:
+    """``targets`` of which, where ``sick``, one has a dead drafter and one a slow kernel, for an hour at ``since``."""
+    since = now if since is None else since
     rows = [
         row(HOSTILE if number == 3 else f"k3-{number:02}", now, number=number, moved=moved) for number in range(targets)
     ]
@@ -93,7 +96,7 @@ def fleet_view(now: float, targets: int = 12, *, sick: bool = True, moved: float
         rows[1] = row(
             "k3-01", now, number=1, label="Slow kernel", severity="critical", step_time_ratio=2.3, moved=moved
         )
-        found = (incident("a", "k3-00", now - now % 60 - 3840), incident("b", "k3-01", now - now % 60 - 1380))
+        found = (incident("a", "k3-00", since - 3840), incident("b", "k3-01", since - 1380))
     trend = tuple(4.2 + place % 5 / 50 if place != 20 else None for place in range(47))
     return FleetView(
         at=now,
@@ -153,11 +156,12 @@ class Reads:
 
     def __init__(self) -> None:
         self.told: Mapping[str, Any] = {}
+        self._since = time.time()
 
     def view(self, now: float, span_seconds: float) -> FleetView:
         if self.told.get("broken"):
             raise RuntimeError("the store is gone")
-        return fleet_view(now, **self.told)
+        return fleet_view(now, since=self._since, **self.told)
 
     def page(self, name: str, now: float, zone: tzinfo) -> TargetPage | None:
         return target_page(name, now) if name.startswith(("k3-", "<")) else None

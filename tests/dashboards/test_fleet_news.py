@@ -41,7 +41,7 @@ def test_what_stays_is_not_sent_again(fleet_view: Fleet) -> None:
 
 
 def test_a_tick_of_a_demo_is_small_though_every_figure_moves(fleet_view: Fleet) -> None:
-    moved = fleet_view(NOW + 5, moved=0.013)
+    moved = fleet_view(NOW + 5, moved=0.013, since=NOW)
     moved = replace(
         moved,
         status=(*moved.status[:2], "1.43 M verify steps in the last 15 min"),

@@ -22,7 +22,6 @@ CHROMIUM = shutil.which("chromium")
 SERVED = Path(__file__).parent / "served.py"
 PATIENCE_MS = 20_000
 MOST_TICK_BYTES = 5_000
-LIVE_STATE = "document.body.dataset.live"
 
 
 class Service:
@@ -150,7 +149,7 @@ def test_what_is_wrong_is_said_first_with_what_to_do(open_page: Open) -> None:
     )
     expect(page.locator("#fleet-status")).to_contain_text("live, ")
     expect(page.locator(".incident")).to_have_count(2)
-    expect(page.locator(".incident").first).to_contain_text("firing 1 h 4 min, since ")
+    expect(page.locator(".incident").first).to_contain_text("firing 1 h ")
     expect(page.locator(".incident code").first).to_have_text("--speculative-draft-attention-backend trtllm_mha")
     expect(page.locator(".kpi")).to_have_count(5)
     expect(page.locator(".demo-badge")).to_be_visible()
@@ -270,8 +269,9 @@ def test_news_comes_by_itself_and_a_tick_sends_what_changed(open_page: Open, ser
         service.show(moved=moved)
         expect(cell).to_have_text(f"{5.5 * 0.98 + moved:.2f}", timeout=PATIENCE_MS)
     expect(page.locator("#kpi-0-value")).to_have_text("4.36")
-    assert answers
-    assert max(len(answer.body()) for answer in answers) < MOST_TICK_BYTES
+    bodies = [answer.text() for answer in answers]
+    assert bodies
+    assert not [body for body in bodies if len(body.encode()) >= MOST_TICK_BYTES]
     service.show(sick=False)
     expect(page.locator("#fleet-verdict")).to_have_text("All is well.", timeout=PATIENCE_MS)
     expect(page).to_have_title("Draftgauge")
@@ -292,7 +292,7 @@ def test_paused_means_paused(open_page: Open, service: Service) -> None:
 
 def test_a_lost_connection_is_said_and_heals(open_page: Open, service: Service, complaints: Complaints) -> None:
     page = open_page()
-    page.wait_for_function(f"{LIVE_STATE} === 'live' && draftgauge.live.mark !== null")
+    expect(page.locator("body")).to_have_attribute("data-live", "live")
     service.stop()
     lost = page.locator("#lost")
     expect(lost).to_be_visible(timeout=PATIENCE_MS)
